@@ -1,0 +1,1 @@
+"""The floor: what every other room stands on. It knows no organization and no session."""

@@ -1,0 +1,58 @@
+"""Opaque keyset cursors: purely positional, bound to the query that they came from.
+
+A cursor carries the full sort key at full precision and a digest of the query. It grants nothing:
+the caller's filter is applied afresh to each page.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from core.errors import InvalidInput
+
+MAX_LENGTH = 1_000
+
+
+def encode_cursor(query: str, position: Sequence[Any]) -> str:
+    """`position` is JSON scalars: numbers, texts, RFC 3339 times."""
+    raw = orjson.dumps([_digest(query), *position])
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+def decode_cursor(query: str, text: str, types: Sequence[type]) -> list[Any]:
+    """The position, with one value for each of `types`. Raises InvalidInput `invalid_cursor`."""
+    if len(text) > MAX_LENGTH:
+        raise _garbled()
+    try:
+        raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        values = orjson.loads(raw)
+    except (binascii.Error, ValueError) as error:
+        raise _garbled() from error
+    if not isinstance(values, list) or len(values) != len(types) + 1:
+        raise _garbled()
+    digest, *position = values
+    if digest != _digest(query):
+        raise InvalidInput(
+            "cursor_of_another_query",
+            "This cursor belongs to a query with other filters; begin again without it.",
+            param="page",
+        )
+    if not all(type(value) is wanted for value, wanted in zip(position, types, strict=True)):
+        raise _garbled()
+    return position
+
+
+def _digest(query: str) -> str:
+    return hashlib.blake2s(query.encode(), digest_size=6).hexdigest()
+
+
+def _garbled() -> InvalidInput:
+    return InvalidInput(
+        "invalid_cursor", "Send the page cursor exactly as the last answer gave it.", param="page"
+    )
