@@ -1,0 +1,1 @@
+"""Who: users, organizations, workspaces, members, keys. Roles become an `Access` here alone."""

@@ -1,0 +1,120 @@
+"""Access is a value: what a principal may do, computed once, immutable, only ever narrowed.
+
+It is granted only in `orgs.principals`. It filters only through `visible_to(access)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from types import MappingProxyType
+from uuid import UUID
+
+from core.errors import Forbidden
+from core.ids import Prefix, encode_id
+from orgs.roles import (
+    OWN_SESSION_ACTIONS,
+    Action,
+    WorkspaceKind,
+    WorkspaceRole,
+    scope_that_allows,
+)
+
+
+class PrincipalKind(StrEnum):
+    USER = "user"
+    KEY = "key"
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who acts. `user_id` is the person behind a login; None for a key."""
+
+    kind: PrincipalKind
+    id: UUID
+    name: str
+    user_id: UUID | None
+
+    @property
+    def public_id(self) -> str:
+        prefix = Prefix.USER if self.kind is PrincipalKind.USER else Prefix.KEY
+        return encode_id(prefix, self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceGrant:
+    """What may be done in one workspace. `role` is None where a key's scopes alone decide."""
+
+    organization_id: UUID
+    kind: WorkspaceKind
+    name: str
+    role: WorkspaceRole | None
+    actions: frozenset[Action]
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """`epochs` says of which state of each organization's grants this access was computed."""
+
+    principal: Principal
+    grants: Mapping[UUID, WorkspaceGrant] = field(default_factory=dict)
+    default_workspace_id: UUID | None = None
+    epochs: Mapping[UUID, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "grants", MappingProxyType(dict(self.grants)))
+        object.__setattr__(self, "epochs", MappingProxyType(dict(self.epochs)))
+
+    @property
+    def user_id(self) -> UUID | None:
+        return self.principal.user_id
+
+    def workspaces_with(self, action: Action) -> list[UUID]:
+        return [pk for pk, grant in self.grants.items() if action in grant.actions]
+
+    def may(self, action: Action, workspace_id: UUID, *, maker_id: UUID | None = None) -> bool:
+        """`maker_id`: who made the session at hand; its maker may do everything to it."""
+        grant = self.grants.get(workspace_id)
+        if grant is None:
+            return False
+        if action in grant.actions:
+            return True
+        is_own = maker_id is not None and maker_id == self.user_id
+        works_here = Action.SESSION_CONTROL in grant.actions
+        return is_own and works_here and action in OWN_SESSION_ACTIONS
+
+    def require(self, action: Action, workspace_id: UUID, *, maker_id: UUID | None = None) -> None:
+        """Raises Forbidden, which names the scope that a key lacks."""
+        if self.may(action, workspace_id, maker_id=maker_id):
+            return
+        if self.principal.kind is PrincipalKind.KEY:
+            scope = scope_that_allows(action)
+            raise Forbidden(
+                "missing_scope",
+                f"This key may not do that; it needs the scope “{scope}”, "
+                "and its maker the role for it.",
+                details={"required_scope": str(scope), "action": str(action)},
+            )
+        raise Forbidden(
+            "missing_role",
+            "Your role in this workspace does not allow that; ask one of its administrators.",
+            details={"action": str(action)},
+        )
+
+    def narrow(
+        self,
+        *,
+        workspaces: Collection[UUID] | None = None,
+        actions: Collection[Action] | None = None,
+    ) -> Access:
+        """The same principal with at most these workspaces and actions. Never wider."""
+        kept = {
+            pk: replace(grant, actions=grant.actions & frozenset(actions))
+            if actions is not None
+            else grant
+            for pk, grant in self.grants.items()
+            if workspaces is None or pk in workspaces
+        }
+        default = self.default_workspace_id if self.default_workspace_id in kept else None
+        return replace(self, grants=kept, default_workspace_id=default)

@@ -1,0 +1,158 @@
+"""The one place where access is granted: from a person's roles, or a key and its maker's roles."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Collection
+from datetime import timedelta
+from uuid import UUID
+
+from django.db.models import Q
+
+from core.clock import now
+from core.errors import Unauthenticated
+from orgs.access import Access, Principal, PrincipalKind, WorkspaceGrant
+from orgs.models import ApiKey, Organization, OrganizationMembership, User, Workspace
+from orgs.roles import (
+    ROLE_ACTIONS,
+    OrganizationRole,
+    WorkspaceKind,
+    WorkspaceRole,
+    actions_of_scopes,
+)
+
+KEY_PREFIX_LENGTH = 14  # sed_w_ or sed_o_, and eight characters
+LAST_USED_RESOLUTION = timedelta(minutes=1)
+
+
+def access_for_user(user: User) -> Access:
+    """What this person may do now. Three statements whatever the number of workspaces."""
+    epochs = dict(
+        Organization.objects.filter(memberships__user=user).values_list("pk", "access_epoch")
+    )
+    grants = _grants_of_user(user, epochs)
+    personal = [pk for pk, grant in grants.items() if grant.kind is WorkspaceKind.PERSONAL]
+    principal = Principal(PrincipalKind.USER, user.pk, user.name, user.pk)
+    return Access(principal, grants, next(iter([*personal, *grants]), None), epochs)
+
+
+def authenticate_key(secret: str) -> Access:
+    """The access of an API key. Raises Unauthenticated; the text sent is never echoed."""
+    key = (
+        ApiKey.objects.select_related("created_by", "organization", "workspace")
+        .filter(prefix=secret[:KEY_PREFIX_LENGTH])
+        .first()
+    )
+    digest = digest_key(secret)
+    if key is None or not hmac.compare_digest(key.digest, digest):
+        raise Unauthenticated("invalid_api_key", "This API key is not known here; check it.")
+    _require_live(key)
+    _note_use(key)
+    return _access_for_key(key)
+
+
+def refresh(access: Access) -> Access | None:
+    """The same principal's access now; None when the person or key may act no more."""
+    if access.principal.kind is PrincipalKind.USER:
+        user = User.objects.filter(pk=access.principal.id, is_active=True).first()
+        return access_for_user(user) if user else None
+    key = (
+        ApiKey.objects.select_related("created_by", "organization", "workspace")
+        .filter(pk=access.principal.id)
+        .first()
+    )
+    try:
+        _require_live(key)
+    except Unauthenticated:
+        return None
+    assert key is not None
+    return _access_for_key(key)
+
+
+def current_epochs(organization_ids: Collection[UUID]) -> dict[UUID, int]:
+    """One query, for all that a process has open."""
+    rows = Organization.objects.filter(pk__in=organization_ids)
+    return dict(rows.values_list("pk", "access_epoch"))
+
+
+def digest_key(secret: str) -> str:
+    """SHA-256: a key is 192 random bits, so a slow hash would add nothing but cost."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _grants_of_user(user: User, organizations: Collection[UUID]) -> dict[UUID, WorkspaceGrant]:
+    """Only within organizations that the person still belongs to."""
+    workspaces = (
+        Workspace.objects.filter(organization_id__in=organizations)
+        .filter(Q(memberships__user=user) | Q(person=user))
+        .distinct()
+        .order_by("pk")
+    )
+    roles = dict(user.workspace_memberships.values_list("workspace_id", "role"))
+    grants = {}
+    for workspace in workspaces:
+        is_own = workspace.person_id == user.pk
+        role = WorkspaceRole.ADMINISTRATOR if is_own else WorkspaceRole(roles[workspace.pk])
+        grants[workspace.pk] = WorkspaceGrant(
+            workspace.organization_id,
+            WorkspaceKind(workspace.kind),
+            workspace.name,
+            role,
+            ROLE_ACTIONS[role],
+        )
+    return grants
+
+
+def _access_for_key(key: ApiKey) -> Access:
+    """The intersection of the key's scopes with what its maker may do now."""
+    scoped = actions_of_scopes(key.scopes)
+    if key.workspace is not None:
+        allowed = access_for_user(key.created_by).grants.get(key.workspace_id or key.pk)
+        reachable = {key.workspace: allowed.actions if allowed else frozenset()}
+    elif _administers(key):
+        rows = Workspace.objects.filter(
+            organization_id=key.organization_id, kind=WorkspaceKind.SHARED
+        )
+        reachable = {row: ROLE_ACTIONS[WorkspaceRole.ADMINISTRATOR] for row in rows.order_by("pk")}
+    else:
+        reachable = {}
+    grants = {
+        workspace.pk: WorkspaceGrant(
+            workspace.organization_id,
+            WorkspaceKind(workspace.kind),
+            workspace.name,
+            None,
+            scoped & actions,
+        )
+        for workspace, actions in reachable.items()
+        if workspace.kind == WorkspaceKind.SHARED and scoped & actions
+    }
+    principal = Principal(PrincipalKind.KEY, key.pk, key.name, None)
+    epochs = {key.organization_id: key.organization.access_epoch}
+    return Access(principal, grants, key.workspace_id, epochs)
+
+
+def _administers(key: ApiKey) -> bool:
+    return OrganizationMembership.objects.filter(
+        organization_id=key.organization_id,
+        user_id=key.created_by_id,
+        role__in=[OrganizationRole.OWNER, OrganizationRole.ADMIN],
+    ).exists()
+
+
+def _require_live(key: ApiKey | None) -> None:
+    if key is None or key.revoked_at is not None:
+        raise Unauthenticated("revoked_api_key", "This API key was revoked; use another one.")
+    if key.expires_at is not None and key.expires_at <= now():
+        raise Unauthenticated("expired_api_key", "This API key has expired; create a new one.")
+    if not key.created_by.is_active:
+        raise Unauthenticated("revoked_api_key", "The maker of this API key was deactivated.")
+
+
+def _note_use(key: ApiKey) -> None:
+    """At most one write a minute; two requests at once write once."""
+    moment = now()
+    stale = Q(last_used_at__isnull=True) | Q(last_used_at__lt=moment - LAST_USED_RESOLUTION)
+    if key.last_used_at is None or key.last_used_at < moment - LAST_USED_RESOLUTION:
+        ApiKey.objects.filter(stale, pk=key.pk).update(last_used_at=moment)

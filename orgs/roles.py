@@ -1,0 +1,70 @@
+"""Roles, scopes and actions, and what each role may do. Plain Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+
+class OrganizationRole(StrEnum):
+    OWNER = "owner"
+    ADMIN = "admin"
+    MEMBER = "member"
+
+
+class WorkspaceRole(StrEnum):
+    ADMINISTRATOR = "administrator"
+    MEMBER = "member"
+    VIEWER = "viewer"
+
+
+class WorkspaceKind(StrEnum):
+    SHARED = "shared"
+    PERSONAL = "personal"
+
+
+class Action(StrEnum):
+    WORKSPACE_READ = "workspace.read"
+    WORKSPACE_MANAGE = "workspace.manage"
+    SESSION_READ = "session.read"
+    SESSION_CREATE = "session.create"
+    SESSION_CONTROL = "session.control"  # send, stop, answer, rename, move, archive, restore
+    SESSION_ADMINISTER = "session.administer"  # cancel, remove, clear
+
+
+class Scope(StrEnum):
+    """What an API key may do. `full` is a rule, not a list: actions to come are within it."""
+
+    READ = "read"
+    WRITE = "write"
+    FULL = "full"
+
+
+_READING = frozenset({Action.WORKSPACE_READ, Action.SESSION_READ})
+_WORKING = _READING | {Action.SESSION_CREATE, Action.SESSION_CONTROL}
+
+ROLE_ACTIONS: Mapping[WorkspaceRole, frozenset[Action]] = {
+    WorkspaceRole.VIEWER: _READING,
+    WorkspaceRole.MEMBER: _WORKING,
+    WorkspaceRole.ADMINISTRATOR: frozenset(Action),
+}
+SCOPE_ACTIONS: Mapping[Scope, frozenset[Action]] = {
+    Scope.READ: _READING,
+    Scope.WRITE: _WORKING,
+    Scope.FULL: frozenset(Action),
+}
+# Who may do these at all may do everything to a session of their own.
+OWN_SESSION_ACTIONS = frozenset(
+    {Action.SESSION_READ, Action.SESSION_CONTROL, Action.SESSION_ADMINISTER}
+)
+
+
+def scope_that_allows(action: Action) -> Scope:
+    """The narrowest scope with that action, for the refusal that names it."""
+    return next(scope for scope in Scope if action in SCOPE_ACTIONS[scope])
+
+
+def actions_of_scopes(scopes: list[str]) -> frozenset[Action]:
+    """Unknown scopes grant nothing."""
+    known = [Scope(scope) for scope in scopes if scope in set(Scope)]
+    return frozenset[Action]().union(*(SCOPE_ACTIONS[scope] for scope in known))
