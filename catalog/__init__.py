@@ -1,0 +1,1 @@
+"""What a session can be given: agents, providers and models."""

@@ -1,0 +1,4 @@
+from catalog.models.agent import Agent
+from catalog.models.provider import Model, Provider
+
+__all__ = ["Agent", "Model", "Provider"]
