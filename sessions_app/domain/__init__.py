@@ -1,0 +1,1 @@
+"""The rules in plain Python: no Django, no database, no clock of its own."""

@@ -1,0 +1,173 @@
+"""The payload of each event type, as frozen classes: field names, and what may be left out.
+
+Ids inside payloads are in their public form (`ses_…`), text is as sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """The type says it all."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionCreated:
+    title: str
+    workspace_id: str
+    agent_id: str
+    parent_id: str | None
+    origin: Json
+    visibility: str
+    agent_access: str
+    memory_scope: str
+    model: Json | None
+    metadata: Json
+
+
+@dataclass(frozen=True, slots=True)
+class SessionUpdated:
+    """`changes`: the fields that changed, with their new values."""
+
+    changes: Json
+
+
+@dataclass(frozen=True, slots=True)
+class StatusRescheduled:
+    """`reason` is {code, message}; `retry_at` RFC 3339 where it is known."""
+
+    reason: Json
+    retry_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StatusIdle:
+    """`stop_reason` is {type, …}."""
+
+    stop_reason: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Error:
+    """`error` is {code, message}: a sentence from a fixed table, and the provider's redacted."""
+
+    error: Json
+
+
+@dataclass(frozen=True, slots=True)
+class UserMessage:
+    """`content` is blocks {type: text, text}; `author` {type, id, name}."""
+
+    content: Sequence[Json]
+    delivery: str
+    author: Json
+    input: str = "text"
+    model: Json | None = None
+    reasoning_effort: str | None = None
+    speed: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UserInterrupt:
+    author: Json
+
+
+@dataclass(frozen=True, slots=True)
+class TurnQueued:
+    number: int
+    held: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStarted:
+    """`model` is {provider_id, model_id, variant, display_name}; `model_reason` who chose it."""
+
+    number: int
+    model: Json
+    reasoning_effort: str | None
+    speed: str
+    model_reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRecovering:
+    """`reason`: worker_lost or worker_stopped; `losses` in a row so far."""
+
+    reason: str
+    losses: int
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptEnded:
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepCheckpoint:
+    step: int
+    directory: str | None
+    model: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    message_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    message_id: str
+    text: str
+    duration_ms: int
+    model: Json | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AgentMessage:
+    """`interrupted`: the text ends where someone stopped it."""
+
+    message_id: str
+    content: Sequence[Json]
+    model: Json
+    interrupted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """`call_id` is the model's own; `repeatable`: safe to run again after a crash."""
+
+    name: str
+    input: Json
+    call_id: str
+    step: int
+    evaluated_permission: str
+    repeatable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """`tool_use_id` is the id of the agent.tool_use event; `outcome` ok, error or unknown."""
+
+    tool_use_id: str
+    call_id: str
+    name: str
+    content: Sequence[Json]
+    is_error: bool
+    outcome: str
+    duration_ms: int | None = None
+    truncated: Json | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelUsage:
+    input_tokens: int
+    output_tokens: int
+    model: Json
+    step: int
