@@ -141,7 +141,11 @@ class AgentMessage:
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """`call_id` is the model's own; `repeatable`: safe to run again after a crash."""
+    """`call_id` is the model's own; `repeatable`: safe to run again after a crash.
+
+    A call is recorded when it is about to run. `pending_calls`: the calls of the same response
+    that come after it, as {call_id, name, arguments}, so that a crash between two loses none.
+    """
 
     name: str
     input: Json
@@ -149,6 +153,7 @@ class ToolUse:
     step: int
     evaluated_permission: str
     repeatable: bool
+    pending_calls: Sequence[Json] = ()
 
 
 @dataclass(frozen=True, slots=True)
