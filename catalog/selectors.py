@@ -20,7 +20,9 @@ def list_models(*, organization_id: UUID) -> QuerySet[Model]:
     """Enabled models of enabled providers."""
     return (
         Model.objects.filter(
-            provider__organization_id=organization_id, provider__is_enabled=True, is_enabled=True
+            provider__organization_id=organization_id,
+            provider__is_enabled=True,
+            is_enabled=True,
         )
         .select_related("provider")
         .order_by("provider__name", "display_name", "pk")
@@ -66,7 +68,9 @@ def find_model(*, organization_id: UUID, provider_id: str, model_id: str) -> Mod
     model = (
         Model.objects.select_related("provider")
         .filter(
-            provider__organization_id=organization_id, provider__slug=provider_id, model_id=model_id
+            provider__organization_id=organization_id,
+            provider__slug=provider_id,
+            model_id=model_id,
         )
         .first()
     )
@@ -88,7 +92,9 @@ def provider_connection(*, organization_id: UUID, provider_id: str) -> ProviderC
     ).first()
     kind = ProviderKind(provider.kind) if provider else None
     if provider is None or kind is None:
-        raise Unprocessable("model_unavailable", "The model's provider was removed or switched off.")
+        raise Unprocessable(
+            "model_unavailable", "The model's provider was removed or switched off."
+        )
     if kind in NEEDS_CREDENTIALS and not provider.encrypted_credentials:
         raise Unprocessable("model_unavailable", "The model's provider has no credentials.")
     secret = decrypt(provider.encrypted_credentials) if provider.encrypted_credentials else ""

@@ -32,7 +32,8 @@ if IS_DEVELOPMENT:
     ]
 else:
     SECRET_KEY = env.required(
-        "SEDERUNT_SECRET_KEY", "a long random text that signs cookies; keep it the same for ever."
+        "SEDERUNT_SECRET_KEY",
+        "a long random text that signs cookies; keep it the same for ever.",
     )
     env.required(
         "SEDERUNT_ENCRYPTION_KEY",
@@ -191,7 +192,12 @@ def _database(url: str) -> dict[str, Any]:
         raise ImproperlyConfigured("DATABASE_URL must begin with postgresql://.")
     options: dict[str, Any] = {
         # A pool per process: with ASGI, persistent connections per thread are never given back.
-        "pool": {"min_size": 0, "max_size": DB_POOL_SIZE, "timeout": 10, "max_idle": 60},
+        "pool": {
+            "min_size": 0,
+            "max_size": DB_POOL_SIZE,
+            "timeout": 10,
+            "max_idle": 60,
+        },
         "application_name": env.text("SEDERUNT_PROCESS", "sederunt"),
     }
     if "sslmode" in query:

@@ -54,5 +54,7 @@ def _digest(query: str) -> str:
 
 def _garbled() -> InvalidInput:
     return InvalidInput(
-        "invalid_cursor", "Send the page cursor exactly as the last answer gave it.", param="page"
+        "invalid_cursor",
+        "Send the page cursor exactly as the last answer gave it.",
+        param="page",
     )

@@ -11,8 +11,10 @@ REDACTED = "[redacted]"
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _SECRETS = (
     re.compile(r"(?i)\b(bearer|basic|token)\s+[A-Za-z0-9._~+/=-]{8,}"),
-    re.compile(r"(?i)\b(authorization|x-api-key|api[-_]?key|cookie|set-cookie|password|secret)"
-               r"(['\"]?\s*[:=]\s*['\"]?)[^\s'\",;]+"),
+    re.compile(
+        r"(?i)\b(authorization|x-api-key|api[-_]?key|cookie|set-cookie|password|secret)"
+        r"(['\"]?\s*[:=]\s*['\"]?)[^\s'\",;]+"
+    ),
     re.compile(r"\b(?:sk|pk|sed_w|sed_o|xox[abp]|gh[pousr]|AIza)[-_A-Za-z0-9*]{6,}"),
     re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s/@:]+:[^\s/@]+@\S+"),
     re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}(?:\.[A-Za-z0-9_-]*)?"),

@@ -31,7 +31,9 @@ class Agent(models.Model):
         max_length=16, blank=True, choices=[(e.value, e.value) for e in ReasoningEffort]
     )
     speed = models.CharField(
-        max_length=16, choices=[(s.value, s.value) for s in Speed], default=Speed.STANDARD
+        max_length=16,
+        choices=[(s.value, s.value) for s in Speed],
+        default=Speed.STANDARD,
     )
     tools = ArrayField(
         models.CharField(max_length=100),
@@ -50,7 +52,8 @@ class Agent(models.Model):
                 name="one_default_agent_per_workspace",
             ),
             models.UniqueConstraint(
-                fields=["workspace", "name"], name="agent_names_differ_within_a_workspace"
+                fields=["workspace", "name"],
+                name="agent_names_differ_within_a_workspace",
             ),
         ]
 

@@ -29,7 +29,8 @@ class Provider(models.Model):
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(
-                fields=["organization", "slug"], name="provider_slugs_differ_within_an_organization"
+                fields=["organization", "slug"],
+                name="provider_slugs_differ_within_an_organization",
             ),
         ]
 
@@ -50,20 +51,30 @@ class Model(models.Model):
         blank=True,
     )
     input_price = models.DecimalField(
-        max_digits=12, decimal_places=6, null=True, blank=True, help_text="Per million tokens."
+        max_digits=12,
+        decimal_places=6,
+        null=True,
+        blank=True,
+        help_text="Per million tokens.",
     )
     output_price = models.DecimalField(
-        max_digits=12, decimal_places=6, null=True, blank=True, help_text="Per million tokens."
+        max_digits=12,
+        decimal_places=6,
+        null=True,
+        blank=True,
+        help_text="Per million tokens.",
     )
     is_enabled = models.BooleanField(default=True)
     is_default = models.BooleanField(
-        default=False, help_text="What an organization's sessions use unless something else says."
+        default=False,
+        help_text="What an organization's sessions use unless something else says.",
     )
 
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(
-                fields=["provider", "model_id"], name="model_ids_differ_within_a_provider"
+                fields=["provider", "model_id"],
+                name="model_ids_differ_within_a_provider",
             ),
         ]
 

@@ -1,7 +1,11 @@
 """What changes the catalogue."""
 
 from catalog.services.agents import get_or_create_default_agent
-from catalog.services.providers import create_demo_provider, create_provider, set_credentials
+from catalog.services.providers import (
+    create_demo_provider,
+    create_provider,
+    set_credentials,
+)
 
 __all__ = [
     "create_demo_provider",

@@ -46,7 +46,8 @@ class OrganizationMembership(models.Model):
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(
-                fields=["organization", "user"], name="one_organization_membership_per_user"
+                fields=["organization", "user"],
+                name="one_organization_membership_per_user",
             ),
             models.CheckConstraint(
                 condition=models.Q(role__in=[r.value for r in OrganizationRole]),

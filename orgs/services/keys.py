@@ -66,7 +66,9 @@ def _require_may_make(maker: User, organization: Organization, workspace: Worksp
     else:
         if workspace.kind != WorkspaceKind.SHARED or workspace.organization_id != organization.pk:
             raise InvalidInput(
-                "workspace_not_shared", "Keys are for shared workspaces.", param="workspace_id"
+                "workspace_not_shared",
+                "Keys are for shared workspaces.",
+                param="workspace_id",
             )
         may = workspace.memberships.filter(user=maker, role=WorkspaceRole.ADMINISTRATOR).exists()
     if not may:

@@ -48,5 +48,3 @@ def create_personal_workspace(*, organization: Organization, person: User) -> Wo
     )
     bump_access_epoch(organization_id=organization.pk)
     return workspace
-
-

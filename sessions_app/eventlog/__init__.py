@@ -1,0 +1,21 @@
+"""The one door for writing the log, and how it is read. Nothing else touches the event table."""
+
+from sessions_app.eventlog.append import Fenced, GroupResult, append, append_groups
+from sessions_app.eventlog.compact import compact
+from sessions_app.eventlog.purge import purge_events
+from sessions_app.eventlog.read import StoredEvent, head, heads, read_after, read_before, read_turn
+
+__all__ = [
+    "Fenced",
+    "GroupResult",
+    "StoredEvent",
+    "append",
+    "append_groups",
+    "compact",
+    "head",
+    "heads",
+    "purge_events",
+    "read_after",
+    "read_before",
+    "read_turn",
+]

@@ -1,0 +1,15 @@
+from sessions_app.models.event import Event
+from sessions_app.models.idempotency import IdempotencyRecord
+from sessions_app.models.personal import ComposerDraft, PersonalState
+from sessions_app.models.session import Session
+from sessions_app.models.turn import Attempt, Turn
+
+__all__ = [
+    "Attempt",
+    "ComposerDraft",
+    "Event",
+    "IdempotencyRecord",
+    "PersonalState",
+    "Session",
+    "Turn",
+]

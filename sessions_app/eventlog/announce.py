@@ -1,0 +1,24 @@
+"""The bell. It carries no news: "session at 57". It rings after commit, and only from here."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.db import transaction
+
+from core.bus import ring
+
+
+def announce(*, session_id: UUID, seq: int, workspace_id: UUID, row_changed: bool) -> None:
+    hint = f"s:{session_id.hex}:{seq}:{workspace_id.hex}:{int(row_changed)}"
+    transaction.on_commit(lambda: ring(hint))
+
+
+def announce_turn() -> None:
+    """A turn may be claimed."""
+    transaction.on_commit(lambda: ring("q"))
+
+
+def announce_attempt(*, attempt_id: UUID) -> None:
+    """The worker of this attempt should look at its lease now."""
+    transaction.on_commit(lambda: ring(f"c:{attempt_id.hex}"))

@@ -1,0 +1,114 @@
+"""Reading the log. The wire text of an event is built once, here, in SQL: replay, SSE and
+WebSocket hand on the very same text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import orjson
+from django.db import connection
+
+from sessions_app.domain.events import DELTA_TYPES, INPUT_TYPES
+
+TIME = """to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
+WIRE = f"""
+    (jsonb_build_object(
+        'id', 'evt_' || replace(session_id::text, '-', '') || '_' || seq,
+        'type', type,
+        'version', version,
+        'seq', seq,
+        'session_id', 'ses_' || replace(session_id::text, '-', ''),
+        'created_at', {TIME})
+    || CASE WHEN turn_id IS NULL THEN '{{}}'::jsonb
+       ELSE jsonb_build_object('turn_id', 'trn_' || replace(turn_id::text, '-', '')) END
+    || CASE WHEN attempt IS NULL THEN '{{}}'::jsonb
+       ELSE jsonb_build_object('attempt', attempt) END
+    || CASE WHEN type = ANY(%(deltas)s) THEN '{{}}'::jsonb
+       WHEN type = ANY(%(inputs)s) THEN jsonb_build_object('processed_at', NULL)
+       ELSE jsonb_build_object('processed_at', {TIME}) END
+    || payload)::text
+"""
+SELECT = f"SELECT seq, type, turn_id, attempt, {WIRE} FROM sessions_app_event"
+CONSTANTS = {"deltas": sorted(DELTA_TYPES), "inputs": sorted(INPUT_TYPES)}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEvent:
+    """`json` is the finished wire text. `first_seq` differs from `seq` for a joined run."""
+
+    seq: int
+    type: str
+    turn_id: UUID | None
+    attempt: int | None
+    json: str
+    first_seq: int = 0
+
+    @property
+    def data(self) -> dict[str, Any]:
+        parsed: dict[str, Any] = orjson.loads(self.json)
+        return parsed
+
+
+def read_after(
+    *, session_id: UUID, after: int, limit: int, types: Collection[str] | None = None
+) -> list[StoredEvent]:
+    """Events with seq > `after`, oldest first."""
+    return _read(
+        f"{SELECT} WHERE session_id = %(session)s AND seq > %(after)s{_typed(types)}"
+        " ORDER BY seq LIMIT %(limit)s",
+        {"session": session_id, "after": after, "limit": limit, "types": _list(types)},
+    )
+
+
+def read_before(
+    *, session_id: UUID, before: int, limit: int, types: Collection[str] | None = None
+) -> list[StoredEvent]:
+    """Events with seq < `before`, newest first."""
+    return _read(
+        f"{SELECT} WHERE session_id = %(session)s AND seq < %(before)s{_typed(types)}"
+        " ORDER BY seq DESC LIMIT %(limit)s",
+        {"session": session_id, "before": before, "limit": limit, "types": _list(types)},
+    )
+
+
+def read_turn(
+    *, session_id: UUID, turn_id: UUID, since: int, types: Collection[str] | None = None
+) -> list[StoredEvent]:
+    """One turn's events with seq >= `since`, oldest first."""
+    return _read(
+        f"{SELECT} WHERE session_id = %(session)s AND seq >= %(since)s AND turn_id = %(turn)s"
+        f"{_typed(types)} ORDER BY seq",
+        {"session": session_id, "since": since, "turn": turn_id, "types": _list(types)},
+    )
+
+
+def head(session_id: UUID) -> int:
+    """The newest seq; 0 for a session that is gone."""
+    return heads([session_id]).get(session_id, 0)
+
+
+def heads(session_ids: Iterable[UUID]) -> dict[UUID, int]:
+    """The newest seq of each session that still exists. One query."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT id, head_seq FROM sessions_app_session WHERE id = ANY(%s)", [list(session_ids)]
+        )
+        return dict(cursor.fetchall())
+
+
+def _read(sql: str, parameters: dict[str, Any]) -> list[StoredEvent]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters | CONSTANTS)
+        return [StoredEvent(*row, first_seq=row[0]) for row in cursor.fetchall()]
+
+
+def _typed(types: Collection[str] | None) -> str:
+    return "" if types is None else " AND type = ANY(%(types)s)"
+
+
+def _list(types: Collection[str] | None) -> list[str]:
+    return sorted(types or ())

@@ -1,0 +1,133 @@
+"""One durable conversation and workstream. Its row is a convenience; its log is the session."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+
+from catalog.models import Agent
+from core.clock import now
+from core.ids import Prefix, encode_id, uuid7
+from orgs.models import ApiKey, Organization, User, Workspace
+from sessions_app.domain.vocabulary import (
+    DEFAULT_ORIGIN_TYPE,
+    AgentAccess,
+    MemoryScope,
+    SessionStatus,
+    TitleSource,
+    Visibility,
+)
+from sessions_app.models.choices import choices_of, known
+from sessions_app.querysets import SessionQuerySet
+
+ACTIVE_ROOTS = models.Q(parent__isnull=True, archived_at__isnull=True)
+
+
+class Session(models.Model):
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="+")
+    workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="sessions")
+    agent = models.ForeignKey(Agent, on_delete=models.SET_NULL, null=True, related_name="+")
+    agent_snapshot = models.JSONField(default=dict)
+    maker = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
+    maker_key = models.ForeignKey(ApiKey, on_delete=models.SET_NULL, null=True, related_name="+")
+    parent = models.ForeignKey("self", on_delete=models.PROTECT, null=True, related_name="children")
+    depth = models.PositiveSmallIntegerField(default=0)
+
+    # Frozen at creation.
+    origin_type = models.CharField(max_length=100, default=DEFAULT_ORIGIN_TYPE)
+    origin = models.JSONField(default=dict)
+    agent_access = models.CharField(
+        max_length=16, choices=choices_of(AgentAccess), default=AgentAccess.WORKSPACE
+    )
+    memory_scope = models.CharField(
+        max_length=16, choices=choices_of(MemoryScope), default=MemoryScope.WORKSPACE
+    )
+    end_user_source = models.CharField(max_length=200, blank=True)
+    end_user_id = models.CharField(max_length=200, blank=True)
+    visibility = models.CharField(
+        max_length=16, choices=choices_of(Visibility), default=Visibility.WORKSPACE
+    )
+
+    # The fold of the log: written by eventlog.append alone.
+    head_seq = models.BigIntegerField(default=0)
+    status = models.CharField(
+        max_length=16, choices=choices_of(SessionStatus), default=SessionStatus.IDLE
+    )
+    stop_reason = models.JSONField(null=True)
+    title = models.CharField(max_length=200, blank=True)
+    metadata = models.JSONField(default=dict)
+    message_count = models.PositiveIntegerField(default=0)
+    preview_text = models.CharField(max_length=200, blank=True)
+    agent_message_seq = models.BigIntegerField(default=0)
+    activity_at = models.DateTimeField(default=now)
+    archived_at = models.DateTimeField(null=True)
+
+    # Bookkeeping of turns.
+    title_source = models.CharField(max_length=16, choices=choices_of(TitleSource), blank=True)
+    turn_count = models.PositiveIntegerField(default=0)
+    queue_version = models.PositiveIntegerField(default=0)
+    live_attempt_id = models.UUIDField(
+        null=True, help_text="The fence: only this attempt may write."
+    )
+    ready_at = models.DateTimeField(
+        null=True,
+        help_text="From when a worker may claim the next turn; empty: nothing to claim.",
+    )
+    initial_settings = models.JSONField(default=dict)
+    next_settings = models.JSONField(default=dict, help_text="The next-send override.")
+    checkpoint_settings = models.JSONField(
+        default=dict,
+        help_text="A change that the running turn takes at its next checkpoint.",
+    )
+    model_settings = models.JSONField(null=True, help_text="The binding.")
+    model_label = models.CharField(max_length=400, blank=True)
+    created_at = models.DateTimeField(default=now, editable=False)
+
+    objects = SessionQuerySet.as_manager()
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            known("status", SessionStatus, "session_status_is_known"),
+            known("visibility", Visibility, "session_visibility_is_known"),
+            known("agent_access", AgentAccess, "session_agent_access_is_known"),
+            known("memory_scope", MemoryScope, "session_memory_scope_is_known"),
+            models.CheckConstraint(
+                condition=~models.Q(origin_type=""), name="session_origin_has_a_type"
+            ),
+        ]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(
+                fields=["workspace", "origin_type", "-created_at", "-id"],
+                condition=ACTIVE_ROOTS,
+                name="session_by_creation",
+            ),
+            models.Index(
+                fields=["workspace", "origin_type", "-activity_at", "-id"],
+                condition=ACTIVE_ROOTS,
+                name="session_by_activity",
+            ),
+            models.Index(
+                fields=["workspace", "-archived_at", "-id"],
+                condition=models.Q(archived_at__isnull=False),
+                name="session_by_archiving",
+            ),
+            models.Index(
+                fields=["ready_at"],
+                condition=models.Q(ready_at__isnull=False),
+                name="session_by_readiness",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.title or self.public_id
+
+    @property
+    def public_id(self) -> str:
+        return encode_id(Prefix.SESSION, self.pk)
+
+    @property
+    def is_working(self) -> bool:
+        """A turn runs, is queued and not held, or is recovering."""
+        return self.live_attempt_id is not None or self.ready_at is not None

@@ -1,0 +1,35 @@
+"""The one filter for reading: every list and every lookup of sessions begins here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+from uuid import UUID
+
+from django.db import models
+from django.db.models import FilteredRelation, Q
+
+from orgs.access import Access
+from orgs.roles import Action
+from sessions_app.domain.vocabulary import Visibility
+
+if TYPE_CHECKING:
+    from sessions_app.models import Session
+
+
+class SessionQuerySet(models.QuerySet["Session"]):
+    def visible_to(self, access: Access) -> Self:
+        """`domain.visibility.admits`, in SQL."""
+        seen = Q(visibility=Visibility.WORKSPACE)
+        if access.user_id is not None:
+            seen |= Q(maker_id=access.user_id)
+        return self.filter(seen, workspace_id__in=access.workspaces_with(Action.SESSION_READ))
+
+    def with_personal_state(self, user_id: UUID | None) -> Self:
+        """Joins this person's pin and read mark as `mine`."""
+        mine = Q(personal_states__user_id=user_id)
+        return self.annotate(
+            mine=FilteredRelation("personal_states", condition=mine),
+            pinned_at=models.F("mine__pinned_at"),
+            read_seq=models.F("mine__read_seq"),
+            follows=models.F("mine__follows"),
+        )
