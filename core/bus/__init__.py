@@ -1,0 +1,30 @@
+"""The bell: hints between processes, after commit. It carries no news and promises nothing.
+
+`ring` says "look there"; `listen` hears it. Whoever hears reads the database with their own
+access; whoever misses a hint finds out at the next poll. Hints travel over NOTIFY, or over Redis
+pub/sub where `REDIS_URL` is set.
+
+| hint | look at |
+|---|---|
+| `s:<session hex>:<seq>:<workspace hex>:<row>` | a session's log; `row` 1: its light row too |
+| `q` | the queue: a turn may be claimable |
+| `c:<attempt hex>` | the control state of that attempt |
+| `e` | the access epochs |
+"""
+
+from __future__ import annotations
+
+from core.bus.bell import close, flush, ring
+from core.bus.hints import RESYNC, SessionHint, parse_session_hint
+from core.bus.listening import Subscription, listen
+
+__all__ = [
+    "RESYNC",
+    "SessionHint",
+    "Subscription",
+    "close",
+    "flush",
+    "listen",
+    "parse_session_hint",
+    "ring",
+]
