@@ -1,0 +1,1 @@
+"""Who does the work: claims turns, asks models, runs tools. It knows no HTTP and no sockets."""

@@ -1,0 +1,211 @@
+"""The durable step loop of one turn: look at the log, do the next thing, write it down, again.
+
+Each round folds the log and does exactly one thing: run a call, ask the model, or end. A new
+attempt after a lost worker enters the same loop with the same log, so going on and recovering
+are one code path. Knows no Django and no provider package.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from engine.calls import call_key, find_problem, run_tool, tidy_calls, tool_result, tool_use
+from engine.context import OpenCall, TurnState, fold
+from engine.failures import describe
+from engine.ports import (
+    Clock,
+    Completed,
+    Failed,
+    HandedOver,
+    LogEvent,
+    ModelChoice,
+    ModelRequest,
+    Outcome,
+    ProviderError,
+    Providers,
+    ToolBox,
+    ToolCall,
+    ToolContext,
+    ToolOutput,
+    TurnLog,
+    TurnTask,
+)
+from engine.response import Response, read_response, seal
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Times in seconds. A `Retry-After` beyond `retry_after_max` is not waited for."""
+
+    tries: int = 6
+    first_pause: float = 1.0
+    max_pause: float = 60.0
+    retry_after_max: float = 900.0
+    steps: int = 500
+    tool_event_max_bytes: int = 65_536
+
+
+class _Stopping(Exception):
+    """The worker is stopping; what was under way has been ended."""
+
+
+@dataclass(slots=True)
+class TurnLoop:
+    log: TurnLog
+    providers: Providers
+    tools: ToolBox
+    clock: Clock
+    limits: Limits = field(default_factory=Limits)
+    _events: list[LogEvent] = field(default_factory=list)
+    # Calls that this attempt itself wrote down and has not run yet; any other call without a
+    # result was begun by an attempt that is gone.
+    _own_calls: set[str] = field(default_factory=set)
+
+    async def run(self, task: TurnTask) -> Outcome:
+        """The turn's end. Raises Fenced when the attempt is no longer the live one."""
+        self._events = list(await self.log.read())
+        while True:
+            state = self._state(task)
+            if state.is_answered:
+                return Completed()
+            if task.stop.is_set():
+                return HandedOver()
+            if state.open_calls:
+                await self._settle_call(state.open_calls[0], state, task)
+            elif state.pending_calls:
+                await self._begin_calls(state.pending_calls, state)
+            elif state.position.responses >= self.limits.steps:
+                return Failed("too_many_steps", describe("too_many_steps"))
+            else:
+                try:
+                    failed = await self._ask_model(state, task)
+                except _Stopping:
+                    return HandedOver()
+                if failed:
+                    return failed
+
+    def _state(self, task: TurnTask) -> TurnState:
+        return fold(self._events, turn_id=task.turn_id, provider_id="")[1]
+
+    # -------------------------------------------------------------------------- the model
+
+    async def _ask_model(self, state: TurnState, task: TurnTask) -> Failed | None:
+        model = await self.log.open_step(state.step)
+        try:
+            response = await _unless_stopped(self._request(model, state, task), task.stop)
+        except ProviderError as error:
+            return await self._pause_or_fail(error, state, task)
+        facts = seal(response, model, state.step)
+        calls = self._tidy(response)
+        if calls:
+            facts.append(self._tool_use(calls, model, state.step))
+        self._note(await self.log.record(facts))
+        return None
+
+    async def _request(self, model: ModelChoice, state: TurnState, task: TurnTask) -> Response:
+        provider = await self.providers.connect(model)
+        history, _ = fold(self._events, turn_id=task.turn_id, provider_id=model.provider_id)
+        request = ModelRequest(
+            model=model,
+            instructions=task.instructions,
+            history=history,
+            tools=tuple(self.tools.offered(model)),
+            position=state.position,
+        )
+        return await read_response(provider.stream(request), log=self.log, clock=self.clock)
+
+    async def _pause_or_fail(
+        self, error: ProviderError, state: TurnState, task: TurnTask
+    ) -> Failed | None:
+        tries = state.position.recent_failures + 1
+        pause = self._pause(error, tries)
+        if not error.retryable or tries >= self.limits.tries or pause is None:
+            return Failed(error.code, describe(error.code, error.reason))
+        await self.log.mark_rescheduling(error.code, pause)
+        await _unless_stopped(self.clock.sleep(pause), task.stop)
+        await self.log.mark_running()
+        self._events = list(await self.log.read())
+        return None
+
+    def _pause(self, error: ProviderError, tries: int) -> float | None:
+        """Seconds, growing and a little uneven; None if the provider asks for too much."""
+        asked = error.retry_after or 0.0
+        if asked > self.limits.retry_after_max:
+            return None
+        grown = min(self.limits.first_pause * 2.0 ** (tries - 1), self.limits.max_pause)
+        return max(asked, grown * random.uniform(0.9, 1.1))
+
+    # -------------------------------------------------------------------------- the calls
+
+    def _tidy(self, response: Response) -> list[ToolCall]:
+        return tidy_calls(response.calls, max_bytes=self.limits.tool_event_max_bytes)
+
+    def _tool_use(self, calls: Sequence[ToolCall], model: ModelChoice, step: int) -> Any:
+        call, *following = calls
+        return tool_use(
+            call,
+            following,
+            step=step,
+            tool=self.tools.find(call.name, model),
+            max_bytes=self.limits.tool_event_max_bytes,
+        )
+
+    async def _begin_calls(self, calls: Sequence[ToolCall], state: TurnState) -> None:
+        """Write the next call down. Its step is that of the response which asked for it."""
+        model = state.asked_by or ModelChoice("", "")
+        fact = self._tool_use(calls, model, state.position.responses)
+        self._note(await self.log.record([fact]))
+
+    async def _settle_call(self, call: OpenCall, state: TurnState, task: TurnTask) -> None:
+        """Give the call its result: by running it, or by saying that its outcome is unknown."""
+        model = state.asked_by or ModelChoice("", "")
+        tool = self.tools.find(call.name, model)
+        known = [spec.name for spec in self.tools.offered(model)]
+        problem = find_problem(call, tool, known)
+        began = self.clock.monotonic()
+        output: ToolOutput | None = None
+        if problem is not None or tool is None:
+            output = ToolOutput(problem or "", is_error=True)
+        elif call.tool_use_id in self._own_calls or tool.spec.repeatable:
+            context = ToolContext(
+                task.session_id, task.turn_id, call.call_id, call_key(task.turn_id, call)
+            )
+            output = await run_tool(tool, call, context)
+        self._own_calls.discard(call.tool_use_id)
+        fact = tool_result(
+            call,
+            output,
+            duration_ms=round((self.clock.monotonic() - began) * 1000),
+            max_bytes=self.limits.tool_event_max_bytes,
+        )
+        self._note(await self.log.record([fact]))
+
+    def _note(self, events: Sequence[LogEvent]) -> None:
+        self._events.extend(events)
+        for event in events:
+            if event.type == "agent.tool_use":
+                self._own_calls.add(str(event.body["id"]))
+
+
+async def _unless_stopped(work: Coroutine[Any, Any, T], stop: asyncio.Event) -> T:
+    """The result of `work`, unless `stop` comes first: then it is ended, and _Stopping raised."""
+    task = asyncio.ensure_future(work)
+    stopped = asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise _Stopping
+        return task.result()
+    finally:
+        for waiting in (task, stopped):
+            waiting.cancel()
+        # Waits for the end without taking over how it ended.
+        await asyncio.wait({task, stopped})
+        if not task.cancelled():
+            task.exception()

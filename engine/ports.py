@@ -1,0 +1,312 @@
+"""What the step loop needs from the world, as plain Python: no Django, no provider package.
+
+The loop stands between four ports: a `Provider` streams one model response, a `Tool` does one
+call, a `TurnLog` reads and writes the durable log of the turn under its lease, a `Clock` waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Literal, Protocol, TypeAlias
+
+# ------------------------------------------------------------------------------ what happened
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """An event not yet in the log: its type and its payload as JSON values."""
+
+    type: str
+    payload: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class LogEvent:
+    """An event of the session's log; `body` is the whole wire form, envelope included."""
+
+    seq: int
+    type: str
+    turn_id: str | None
+    body: Mapping[str, Any]
+
+
+class Fenced(Exception):
+    """The attempt is no longer the live one: it may write nothing and has to stop."""
+
+
+# ------------------------------------------------------------- history, neutral to the provider
+
+
+@dataclass(frozen=True, slots=True)
+class UserText:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallMade:
+    """A tool call of a past response; `arguments` is a JSON object."""
+
+    call_id: str
+    name: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class AgentReply:
+    """One past model response. `thinking` is there only if the present provider wrote it."""
+
+    text: str
+    thinking: str = ""
+    calls: tuple[CallMade, ...] = ()
+    interrupted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ToolReturn:
+    """Follows the reply that made the call: every call in a history has exactly one."""
+
+    call_id: str
+    name: str
+    text: str
+    is_error: bool = False
+
+
+HistoryItem: TypeAlias = UserText | AgentReply | ToolReturn
+
+
+# -------------------------------------------------------------------------------- the provider
+
+
+class Effort(StrEnum):
+    NONE = "none"
+    MINIMAL = "minimal"
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+    XHIGH = "xhigh"
+    MAX = "max"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """Which model answers a step; `provider_id` is the provider's slug in its organization."""
+
+    provider_id: str
+    model_id: str
+    reasoning_effort: str | None = None
+    speed: str = "standard"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """What a model is told about a tool and what recovery may do with it.
+
+    `name` has dots; a provider whose wire refuses them translates both ways. `parameters` is a
+    JSON schema. `repeatable`: running it twice does no more than once (it only reads, or it takes
+    the call id as its idempotency key).
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    repeatable: bool
+    policy: Literal["allow", "ask"] = "allow"
+
+
+@dataclass(frozen=True, slots=True)
+class TurnPosition:
+    """Where the turn stands, counted from its log over all attempts.
+
+    `responses`: complete model responses; `failures`: provider failures that led to a retry;
+    `recent_failures`: those since the last complete response.
+    """
+
+    responses: int = 0
+    failures: int = 0
+    recent_failures: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    model: ModelChoice
+    instructions: str
+    history: tuple[HistoryItem, ...]
+    tools: tuple[ToolSpec, ...]
+    position: TurnPosition
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingDelta:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call as the model wrote it: `arguments` is raw text and may be no JSON at all."""
+
+    call_id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    input_tokens: int
+    output_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The response is complete. A stream that ends without it was cut off and does not count."""
+
+    reason: str
+
+
+StreamPart: TypeAlias = TextDelta | ThinkingDelta | ToolCall | Usage | Finish
+
+
+class ProviderError(Exception):
+    """A model request failed.
+
+    `code` is one of `engine.failures.SENTENCES`; `reason` is the provider's own words, already
+    redacted and cut; `retry_after` in seconds, if the provider named it.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        reason: str = "",
+        *,
+        retryable: bool,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(code)
+        self.code = code
+        self.reason = reason
+        self.retryable = retryable
+        self.retry_after = retry_after
+
+
+class Provider(Protocol):
+    def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart, None]:
+        """One response. Raises ProviderError; closing the generator ends the request at once."""
+
+    async def aclose(self) -> None: ...
+
+
+# ----------------------------------------------------------------------------------- the tools
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """For whom a call runs. `call_key` is the same in every attempt: an idempotency key."""
+
+    session_id: str
+    turn_id: str
+    call_id: str
+    call_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    text: str
+    is_error: bool = False
+
+
+class Tool(Protocol):
+    @property
+    def spec(self) -> ToolSpec: ...
+
+    def find_problem(self, arguments: Mapping[str, Any]) -> str | None:
+        """What is wrong with the arguments, in words for the model; None if nothing is."""
+
+    async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolOutput:
+        """Do it. After cancellation it must have stopped for good when it returns."""
+
+
+class ToolBox(Protocol):
+    def offered(self, model: ModelChoice) -> Sequence[ToolSpec]: ...
+
+    def find(self, name: str, model: ModelChoice) -> Tool | None:
+        """The tool, if it is offered to this model."""
+
+
+class Providers(Protocol):
+    async def connect(self, model: ModelChoice) -> Provider:
+        """The provider that serves the model. Raises ProviderError."""
+
+
+# ------------------------------------------------------------------------------------- the log
+
+
+class DeltaKind(StrEnum):
+    THINKING = "agent.thinking_delta"
+    MESSAGE = "agent.message_delta"
+
+
+class TurnLog(Protocol):
+    """The durable side of one attempt. Every method but `read` raises Fenced when it is stale."""
+
+    async def read(self) -> Sequence[LogEvent]: ...
+
+    async def open_step(self, step: int) -> ModelChoice:
+        """The checkpoint before a model request: the settings in force from here on."""
+
+    async def delta(self, kind: DeltaKind, message_id: str, text: str) -> None:
+        """Returns at once, the text is written with the next flush; waits only when full."""
+
+    async def record(self, facts: Sequence[Fact]) -> Sequence[LogEvent]:
+        """Write all or none, after the deltas given before; returns them as they are logged."""
+
+    async def settle(self) -> None:
+        """Returns when every delta given so far is in the log."""
+
+    async def mark_rescheduling(self, code: str, retry_after_seconds: float) -> None: ...
+
+    async def mark_running(self) -> None: ...
+
+
+class Clock(Protocol):
+    def monotonic(self) -> float: ...
+
+    async def sleep(self, seconds: float) -> None: ...
+
+
+# ------------------------------------------------------------------------------- how it ends
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """The model answered without asking for a tool."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOver:
+    """The worker is stopping; the next attempt goes on from the log."""
+
+
+Outcome: TypeAlias = Completed | Failed | HandedOver
+
+
+@dataclass(frozen=True, slots=True)
+class TurnTask:
+    """What the loop is asked to do. `stop` set: end at the next place that loses nothing."""
+
+    session_id: str
+    turn_id: str
+    instructions: str
+    stop: asyncio.Event = field(default_factory=asyncio.Event)

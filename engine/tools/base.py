@@ -1,0 +1,71 @@
+"""A tool written as a function: its arguments are a model class, checked before it runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from engine.ports import ToolContext, ToolOutput, ToolSpec
+
+PROBLEMS_TOLD = 5
+
+
+class Arguments(BaseModel):
+    """The arguments of a tool: exactly the named fields, no guessing of types."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+A = TypeVar("A", bound=Arguments)
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionTool(Generic[A]):
+    spec: ToolSpec
+    arguments: type[A]
+    function: Callable[[A, ToolContext], Awaitable[ToolOutput]]
+
+    def find_problem(self, arguments: Mapping[str, Any]) -> str | None:
+        try:
+            self.arguments.model_validate(arguments)
+        except ValidationError as error:
+            found = error.errors(include_url=False, include_input=False)[:PROBLEMS_TOLD]
+            told = "; ".join(
+                f"{'.'.join(map(str, item['loc'])) or 'arguments'}: {item['msg']}" for item in found
+            )
+            return f"The arguments do not fit this tool. {told}"
+        return None
+
+    async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolOutput:
+        return await self.function(self.arguments.model_validate(arguments), context)
+
+
+def function_tool(
+    name: str,
+    arguments: type[A],
+    function: Callable[[A, ToolContext], Awaitable[ToolOutput]],
+    *,
+    repeatable: bool,
+    policy: Literal["allow", "ask"] = "allow",
+) -> FunctionTool[A]:
+    """The tool's description for the model is the function's docstring."""
+    schema = arguments.model_json_schema()
+    schema.pop("title", None)
+    schema.pop("description", None)
+    description = " ".join((function.__doc__ or "").split())
+    return FunctionTool(ToolSpec(name, description, schema, repeatable, policy), arguments, function)
+
+
+async def finish_in_thread(func: Callable[[], R]) -> R:
+    """Blocking work that cannot be stopped half-way: a cancellation waits for its end."""
+    work = asyncio.ensure_future(asyncio.to_thread(func))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        await asyncio.wait({work})
+        raise
