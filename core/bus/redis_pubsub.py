@@ -71,14 +71,15 @@ class RedisReceiver:
 
 @asynccontextmanager
 async def open_link(url: str) -> AsyncIterator[RedisReceiver]:
+    tcp = {} if url.startswith("unix:") else {"socket_keepalive": True}
     client = redis.asyncio.Redis.from_url(
         url,
         decode_responses=True,
         # redis-py gives every socket a timeout by default; a listener waits as long as it takes.
         socket_timeout=None,
         socket_connect_timeout=_SEND_TIMEOUT,
-        socket_keepalive=True,
         retry=AsyncRetry(NoBackoff(), 0),
+        **tcp,
     )
     pubsub = client.pubsub()
     try:
