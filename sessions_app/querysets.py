@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import Self
 from uuid import UUID
 
 from django.db import models
@@ -11,9 +11,6 @@ from django.db.models import FilteredRelation, Q
 from orgs.access import Access
 from orgs.roles import Action
 from sessions_app.domain.vocabulary import Visibility
-
-if TYPE_CHECKING:
-    from sessions_app.models import Session
 
 
 class SessionQuerySet(models.QuerySet["Session"]):

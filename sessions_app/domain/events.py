@@ -91,6 +91,7 @@ _TYPES = (
     EventType("turn.completed", payloads.Nothing),
     EventType("turn.failed", payloads.Error),
     EventType("turn.cancelled", payloads.Nothing),
+    EventType("turn.withdrawn", payloads.Nothing),
     EventType("attempt.started", payloads.Nothing),
     EventType("attempt.ended", payloads.AttemptEnded),
     EventType("step.checkpoint", payloads.StepCheckpoint),

@@ -15,6 +15,7 @@ class TurnCommand(StrEnum):
     FAIL = "fail"
     STOP = "stop"  # a person or key ends it
     LOSE = "lose"  # the lease ran out
+    WITHDRAW = "withdraw"  # taken out of the queue before it started
     HAND_OVER = "hand_over"  # the worker stops in good order
 
 
@@ -23,6 +24,7 @@ _S, _C = TurnStatus, TurnCommand
 TRANSITIONS: Mapping[tuple[TurnStatus, TurnCommand], TurnStatus] = {
     (_S.QUEUED, _C.CLAIM): _S.RUNNING,
     (_S.QUEUED, _C.FAIL): _S.FAILED,
+    (_S.QUEUED, _C.WITHDRAW): _S.WITHDRAWN,
     (_S.RECOVERING, _C.CLAIM): _S.RUNNING,
     (_S.RECOVERING, _C.FAIL): _S.FAILED,
     (_S.RECOVERING, _C.STOP): _S.CANCELLED,

@@ -3,7 +3,15 @@
 from sessions_app.eventlog.append import Fenced, GroupResult, append, append_groups
 from sessions_app.eventlog.compact import compact
 from sessions_app.eventlog.purge import purge_events
-from sessions_app.eventlog.read import StoredEvent, head, heads, read_after, read_before, read_turn
+from sessions_app.eventlog.read import (
+    StoredEvent,
+    head,
+    heads,
+    read_after,
+    read_after_each,
+    read_before,
+    read_turn,
+)
 
 __all__ = [
     "Fenced",
@@ -16,6 +24,7 @@ __all__ = [
     "heads",
     "purge_events",
     "read_after",
+    "read_after_each",
     "read_before",
     "read_turn",
 ]

@@ -4,7 +4,7 @@ WebSocket hand on the very same text.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -33,6 +33,15 @@ WIRE = f"""
     || payload)::text
 """
 SELECT = f"SELECT seq, type, turn_id, attempt, {WIRE} FROM sessions_app_event"
+READ_EACH = f"""
+SELECT session_id, seq, type, turn_id, attempt, {WIRE}
+FROM unnest(%(sessions)s::uuid[], %(afters)s::bigint[]) AS follower (followed_id, position)
+CROSS JOIN LATERAL (
+    SELECT * FROM sessions_app_event
+    WHERE session_id = followed_id AND seq > position ORDER BY seq LIMIT %(limit)s
+) AS event
+ORDER BY session_id, seq
+"""
 CONSTANTS = {"deltas": sorted(DELTA_TYPES), "inputs": sorted(INPUT_TYPES)}
 
 
@@ -62,6 +71,25 @@ def read_after(
         " ORDER BY seq LIMIT %(limit)s",
         {"session": session_id, "after": after, "limit": limit, "types": _list(types)},
     )
+
+
+def read_after_each(*, positions: Mapping[UUID, int], limit: int) -> dict[UUID, list[StoredEvent]]:
+    """For each session (id → after): events with seq > after, oldest first. One query.
+
+    At most `limit` per session; sessions without newer events are absent.
+    """
+    found: dict[UUID, list[StoredEvent]] = {}
+    parameters = {
+        "sessions": list(positions),
+        "afters": list(positions.values()),
+        "limit": limit,
+        **CONSTANTS,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(READ_EACH, parameters)
+        for session_id, *row in cursor:
+            found.setdefault(session_id, []).append(StoredEvent(*row, first_seq=row[0]))
+    return found
 
 
 def read_before(

@@ -1,0 +1,190 @@
+"""Lists of sessions: keyset pages whose order comes from an index, whatever moves meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+import orjson
+from django.db.models import Q, QuerySet
+
+from core.clock import rfc3339
+from core.cursors import decode_cursor, encode_cursor
+from core.errors import InvalidInput
+from core.ids import InvalidId, Prefix, decode_id
+from orgs.access import Access
+from orgs.roles import Action
+from sessions_app.domain.vocabulary import DEFAULT_ORIGIN_TYPE
+from sessions_app.models import Session
+from sessions_app.querysets import SessionQuerySet
+
+
+class Sort(StrEnum):
+    CREATED = "created"
+    UPDATED = "updated"
+    SIDEBAR = "sidebar"
+    ARCHIVED = "archived"
+
+
+class Archived(StrEnum):
+    EXCLUDE = "exclude"
+    ONLY = "only"
+    INCLUDE = "include"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionQuery:
+    """One workspace's sessions. `created` maps gt, gte, lt, lte to times."""
+
+    workspace_id: UUID
+    origin_type: str = DEFAULT_ORIGIN_TYPE
+    query: str = ""
+    statuses: tuple[str, ...] = ()
+    archived: Archived = Archived.EXCLUDE
+    pinned: bool | None = None
+    parent_id: UUID | None = None
+    agent_id: UUID | None = None
+    created: Mapping[str, datetime] = field(default_factory=dict)
+    activity: Mapping[str, datetime] = field(default_factory=dict)
+    sort: Sort = Sort.CREATED
+    ascending: bool = False
+    limit: int = 20
+    page: str = ""
+
+    @property
+    def fingerprint(self) -> str:
+        """All that must stay the same from page to page."""
+        same = {k: v for k, v in asdict(self).items() if k not in {"limit", "page"}}
+        return orjson.dumps(same, default=str, option=orjson.OPT_SORT_KEYS).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPage:
+    """Rows joined with the reader's own pin and read mark."""
+
+    rows: list[Session]
+    next_page: str | None
+
+    @property
+    def has_more(self) -> bool:
+        return self.next_page is not None
+
+
+SORT_COLUMNS = {
+    Sort.CREATED: "created_at",
+    Sort.UPDATED: "activity_at",
+    Sort.SIDEBAR: "activity_at",
+    Sort.ARCHIVED: "archived_at",
+}
+PINNED_SEGMENT, PLAIN_SEGMENT = 0, 1
+
+
+def list_sessions(*, access: Access, query: SessionQuery) -> SessionPage:
+    """A page of roots (or of one parent's children). Raises Forbidden or InvalidInput.
+
+    Where pins come first there are two segments: this person's pins, then the index without
+    them. Joined into one order, no index could give it.
+    """
+    access.require(Action.SESSION_READ, query.workspace_id)
+    sessions = filter_sessions(access=access, query=query)
+    if query.sort is Sort.SIDEBAR and query.pinned is None and access.user_id is not None:
+        return _page_with_pins(sessions, query)
+    if query.pinned:
+        rows = list(_after(sessions, query, "pinned_at", _position(query))[: query.limit + 1])
+        return _finish(query, rows, "pinned_at", PINNED_SEGMENT)
+    column = SORT_COLUMNS[query.sort]
+    rows = list(_after(sessions, query, column, _position(query))[: query.limit + 1])
+    return _finish(query, rows, column, PLAIN_SEGMENT)
+
+
+def filter_sessions(*, access: Access, query: SessionQuery) -> SessionQuerySet:
+    """All that the query means, unordered, whatever the page."""
+    sessions = Session.objects.visible_to(access).with_personal_state(access.user_id)
+    sessions = sessions.filter(workspace_id=query.workspace_id, parent_id=query.parent_id)
+    sessions = sessions.filter(origin_type=query.origin_type)
+    if query.archived is not Archived.INCLUDE:
+        sessions = sessions.filter(archived_at__isnull=query.archived is Archived.EXCLUDE)
+    if query.statuses:
+        sessions = sessions.filter(status__in=query.statuses)
+    if query.agent_id:
+        sessions = sessions.filter(agent_id=query.agent_id)
+    if query.pinned is not None:
+        sessions = sessions.filter(mine__pinned_at__isnull=not query.pinned)
+    for bound, moment in query.created.items():
+        sessions = sessions.filter(**{f"created_at__{bound}": moment})
+    for bound, moment in query.activity.items():
+        sessions = sessions.filter(**{f"activity_at__{bound}": moment})
+    return sessions.filter(_contains(query.query)) if query.query else sessions
+
+
+def _contains(text: str) -> Q:
+    found = Q(title__icontains=text) | Q(preview_text__icontains=text)
+    try:
+        return found | Q(pk=decode_id(Prefix.SESSION, text.strip()))
+    except InvalidId:
+        return found
+
+
+def _page_with_pins(sessions: SessionQuerySet, query: SessionQuery) -> SessionPage:
+    position = _position(query)
+    rows: list[Session] = []
+    in_pins = position is None or position[0] == PINNED_SEGMENT
+    if in_pins:
+        pinned = sessions.filter(mine__pinned_at__isnull=False)
+        rows = list(_after(pinned, query, "pinned_at", position)[: query.limit + 1])
+        if len(rows) > query.limit:
+            return _finish(query, rows, "pinned_at", PINNED_SEGMENT)
+        position = None
+    plain = sessions.filter(mine__pinned_at__isnull=True)
+    room = query.limit - len(rows)
+    more = list(_after(plain, query, "activity_at", position)[: room + 1])
+    if len(more) <= room:
+        return SessionPage([*rows, *more], None)
+    if room == 0:
+        return SessionPage(rows, _cursor(query, rows[-1], "pinned_at", PINNED_SEGMENT))
+    return SessionPage(
+        [*rows, *more[:room]], _cursor(query, more[room - 1], "activity_at", PLAIN_SEGMENT)
+    )
+
+
+def _after(
+    sessions: QuerySet[Session], query: SessionQuery, column: str, position: list[Any] | None
+) -> QuerySet[Session]:
+    direction = "" if query.ascending else "-"
+    ordered = sessions.order_by(f"{direction}{column}", f"{direction}id")
+    if position is None:
+        return ordered
+    _, moment, pk = position
+    # A row comparison in SQL terms; written so that the index can seek to it.
+    side = "gt" if query.ascending else "lt"
+    beyond = Q(**{f"{column}__{side}": moment}) | Q(**{column: moment, f"id__{side}": pk})
+    return ordered.filter(Q(**{f"{column}__{side}e": moment}) & beyond)
+
+
+def _position(query: SessionQuery) -> list[Any] | None:
+    if not query.page:
+        return None
+    segment, moment, pk = decode_cursor(query.fingerprint, query.page, [int, str, str])
+    try:
+        return [segment, datetime.fromisoformat(moment), UUID(hex=pk)]
+    except ValueError:
+        raise InvalidInput(
+            "invalid_cursor",
+            "Send the page cursor exactly as the last answer gave it.",
+            param="page",
+        ) from None
+
+
+def _finish(query: SessionQuery, rows: list[Session], column: str, segment: int) -> SessionPage:
+    kept = rows[: query.limit]
+    more = len(rows) > query.limit
+    return SessionPage(kept, _cursor(query, kept[-1], column, segment) if more else None)
+
+
+def _cursor(query: SessionQuery, row: Session, column: str, segment: int) -> str:
+    moment = rfc3339(getattr(row, column))
+    return encode_cursor(query.fingerprint, [segment, moment, row.pk.hex])

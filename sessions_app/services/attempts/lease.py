@@ -1,0 +1,60 @@
+"""The values that stand for a worker's right to write."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from sessions_app.domain.settings import TurnSettings
+from sessions_app.domain.vocabulary import AttemptStatus
+from sessions_app.models import Attempt, Session
+
+
+class LeaseLost(Exception):
+    """The attempt is no longer the live one; nothing was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """`attempt` is the number within the turn, the one that events carry."""
+
+    session_id: UUID
+    turn_id: UUID
+    attempt_id: UUID
+    attempt: int
+    token: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A turn to run. `start_seq` is its prompt's seq, `step` the next step's number."""
+
+    lease: Lease
+    organization_id: UUID
+    workspace_id: UUID
+    settings: TurnSettings
+    instructions: str
+    tools: tuple[str, ...] | None
+    start_seq: int
+    step: int
+    losses: int
+
+
+def hold_session(lease: Lease) -> Session:
+    """Locks the session's row for a write by this lease. Raises LeaseLost."""
+    session = (
+        Session.objects.select_for_update(no_key=True)
+        .filter(pk=lease.session_id, live_attempt_id=lease.attempt_id)
+        .first()
+    )
+    if session is None:
+        raise LeaseLost
+    return session
+
+
+def live_attempt(lease: Lease) -> Attempt:
+    """Raises LeaseLost. The caller holds the session."""
+    attempt = Attempt.objects.filter(pk=lease.attempt_id, status=AttemptStatus.RUNNING).first()
+    if attempt is None:
+        raise LeaseLost
+    return attempt

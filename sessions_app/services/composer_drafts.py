@@ -1,0 +1,81 @@
+"""A person's unsent text, per session, with a revision that tells stale writes."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+
+from core.clock import now
+from core.errors import Conflict, Forbidden, NotFound, TooLarge
+from orgs.access import Access
+from orgs.roles import Action
+from sessions_app.models import ComposerDraft, Session
+from sessions_app.selectors import get_session
+from sessions_app.services.validation import require_storable
+
+
+def get_draft(*, access: Access, workspace_id: UUID, session_id: UUID | None) -> ComposerDraft:
+    """An empty one at revision 0 where none was kept. Raises NotFound."""
+    user_id = _require_person(access)
+    _require_place(access, workspace_id, session_id)
+    place = {"user_id": user_id, "workspace_id": workspace_id, "session_id": session_id}
+    return ComposerDraft.objects.filter(**place).first() or ComposerDraft(**place)
+
+
+@transaction.atomic
+def save_draft(
+    *,
+    access: Access,
+    workspace_id: UUID,
+    session_id: UUID | None,
+    text: str,
+    expected_revision: int,
+) -> ComposerDraft:
+    """Raises Conflict `stale_version` with the current draft when another tab wrote since."""
+    user_id = _require_person(access)
+    _require_place(access, workspace_id, session_id)
+    require_storable(text, "text")
+    if len(text) > settings.PROMPT_MAX_CHARACTERS:
+        raise TooLarge(
+            "prompt_too_long",
+            f"A draft has at most {settings.PROMPT_MAX_CHARACTERS} characters.",
+            param="text",
+        )
+    draft, _ = ComposerDraft.objects.select_for_update(no_key=True).get_or_create(
+        user_id=user_id, workspace_id=workspace_id, session_id=session_id
+    )
+    if draft.revision != expected_revision:
+        raise Conflict(
+            "stale_version",
+            "This draft was changed in another tab; take its text or write over it.",
+            param="expected_version",
+            details={"current": {"text": draft.text, "revision": draft.revision}},
+        )
+    draft.text, draft.revision, draft.updated_at = text, draft.revision + 1, now()
+    draft.save(update_fields=["text", "revision", "updated_at"])
+    return draft
+
+
+def consume_draft(*, user_id: UUID, session: Session, sent_revision: int) -> None:
+    """Empties the draft that was sent, and nothing newer."""
+    rows = ComposerDraft.objects.filter(
+        user_id=user_id, session_id=session.pk, revision=sent_revision
+    )
+    rows.update(text="", revision=sent_revision + 1, updated_at=now())
+
+
+def _require_person(access: Access) -> UUID:
+    if access.user_id is None:
+        raise Forbidden("needs_a_person", "Drafts belong to signed-in people; keys have none.")
+    return access.user_id
+
+
+def _require_place(access: Access, workspace_id: UUID, session_id: UUID | None) -> None:
+    if session_id is None:
+        if not access.may(Action.SESSION_CREATE, workspace_id):
+            raise NotFound
+        return
+    if get_session(access=access, session_id=session_id).workspace_id != workspace_id:
+        raise NotFound

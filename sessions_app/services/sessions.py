@@ -1,0 +1,248 @@
+"""Sessions come to be and are configured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from catalog.kinds import ModelRef
+from catalog.models import Agent
+from catalog.selectors import find_agent, find_model
+from catalog.services import get_or_create_default_agent
+from core.errors import Forbidden, InvalidInput, NotFound
+from core.ids import Prefix, encode_id
+from orgs.access import Access
+from orgs.models import Organization
+from orgs.roles import Action
+from sessions_app import eventlog
+from sessions_app.domain.events import Draft
+from sessions_app.domain.settings import PartialSettings, TurnSettings, overlay
+from sessions_app.domain.vocabulary import (
+    AGENT_ORIGIN_TYPE,
+    DEFAULT_ORIGIN_TYPE,
+    AgentAccess,
+    MemoryScope,
+    TitleSource,
+    Visibility,
+)
+from sessions_app.models import PersonalState, Session
+from sessions_app.selectors import get_session
+from sessions_app.services.model_settings import RequestedSettings, resolve_request
+from sessions_app.services.turns import Prompt, submit_to
+from sessions_app.services.validation import require_metadata, require_origin, require_title
+from sessions_app.wire import model_json
+
+
+@dataclass(frozen=True, slots=True)
+class EndUser:
+    """A product's own user: the exact pair."""
+
+    source: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewSession:
+    """`agent` is an id, a name, or empty for the workspace's default."""
+
+    workspace_id: UUID
+    agent: str = ""
+    title: str = ""
+    origin: Mapping[str, Any] | None = None
+    visibility: Visibility = Visibility.WORKSPACE
+    agent_access: AgentAccess = AgentAccess.WORKSPACE
+    memory_scope: MemoryScope = MemoryScope.WORKSPACE
+    end_user: EndUser | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    requested: RequestedSettings = field(default_factory=RequestedSettings)
+    prompts: Sequence[Prompt] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SessionChanges:
+    """None leaves a field as it is; a metadata value of None drops its key."""
+
+    title: str | None = None
+    metadata: Mapping[str, str | None] | None = None
+    requested: RequestedSettings | None = None
+
+
+@transaction.atomic
+def create_session(*, access: Access, new: NewSession) -> Session:
+    """A session with its first prompts, or nothing. Everything resolves before anything is
+    written. Raises NotFound, Forbidden, InvalidInput, Unprocessable.
+    """
+    grant = access.grants.get(new.workspace_id)
+    if grant is None:
+        raise NotFound("workspace_not_found", "There is no such workspace.", param="workspace_id")
+    access.require(Action.SESSION_CREATE, new.workspace_id)
+    origin = require_origin(new.origin, DEFAULT_ORIGIN_TYPE)
+    if origin["type"] == AGENT_ORIGIN_TYPE:
+        raise InvalidInput(
+            "reserved_origin", "This origin is kept for agents' own sessions.", param="origin.type"
+        )
+    title = require_title(new.title)
+    metadata = require_metadata(new.metadata)
+    if new.visibility is Visibility.PRIVATE:
+        _require_private_allowed(access, grant.organization_id)
+    initial = resolve_request(organization_id=grant.organization_id, requested=new.requested)
+    agent = _agent(new)
+    session = Session.objects.create(
+        organization_id=grant.organization_id,
+        workspace_id=new.workspace_id,
+        agent=agent,
+        agent_snapshot=_snapshot(agent),
+        maker_id=access.user_id,
+        maker_key_id=None if access.user_id else access.principal.id,
+        origin_type=origin["type"],
+        origin=origin,
+        visibility=new.visibility,
+        agent_access=new.agent_access,
+        memory_scope=new.memory_scope,
+        end_user_source=new.end_user.source if new.end_user else "",
+        end_user_id=new.end_user.id if new.end_user else "",
+        title_source=TitleSource.PERSON if title else TitleSource.NONE,
+        initial_settings=initial.to_json(),
+        model_label=_label(grant.organization_id, initial),
+    )
+    eventlog.append(
+        session_id=session.pk, drafts=[_created(session, agent, title, metadata, initial)]
+    )
+    if access.user_id is not None:
+        PersonalState.objects.create(session=session, user_id=access.user_id, follows=True)
+    for index, prompt in enumerate(new.prompts):
+        session.refresh_from_db(fields=["turn_count", "queue_version", "ready_at"])
+        submit_to(session, access=access, prompt=prompt, param=f"initial_events[{index}]")
+    return get_session(access=access, session_id=session.pk)
+
+
+@transaction.atomic
+def update_session(*, access: Access, session_id: UUID, changes: SessionChanges) -> Session:
+    """Title, metadata, model settings. A running turn takes the settings at its next checkpoint;
+    with none running they are the next send's. What does not differ writes nothing.
+    """
+    session = get_session(access=access, session_id=session_id, lock=True)
+    access.require(Action.SESSION_CONTROL, session.workspace_id, maker_id=session.maker_id)
+    changed: dict[str, Any] = {}
+    row: dict[str, Any] = {}
+    if changes.title is not None:
+        title = require_title(changes.title)
+        if title != session.title or session.title_source != TitleSource.PERSON:
+            changed["title"] = title
+            row["title_source"] = TitleSource.PERSON if title else TitleSource.NONE
+    if changes.metadata is not None:
+        merged = _merge(session.metadata, changes.metadata)
+        if merged != session.metadata:
+            changed["metadata"] = merged
+    if changes.requested is not None:
+        changed |= _change_settings(session, changes.requested, row)
+    if changed:
+        draft = Draft("session.updated", {"changes": changed})
+        eventlog.append(session_id=session.pk, drafts=[draft], row=row)
+    return get_session(access=access, session_id=session_id)
+
+
+def _change_settings(
+    session: Session, requested: RequestedSettings, row: dict[str, Any]
+) -> dict[str, Any]:
+    wanted = resolve_request(organization_id=session.organization_id, requested=requested)
+    if wanted.is_empty:
+        return {}
+    column = "next_settings" if session.live_attempt_id is None else "checkpoint_settings"
+    present = PartialSettings.from_json(getattr(session, column))
+    merged = PartialSettings(
+        wanted.model or present.model,
+        wanted.reasoning_effort or present.reasoning_effort,
+        wanted.speed or present.speed,
+    )
+    row[column] = merged.to_json()
+    row["model_label"] = _label(session.organization_id, merged) or session.model_label
+    return {"model_settings": merged.to_json(), "takes_effect": _when(column)}
+
+
+def _when(column: str) -> str:
+    return "next_turn" if column == "next_settings" else "next_checkpoint"
+
+
+def apply_checkpoint_settings(session: Session, settings: TurnSettings) -> TurnSettings:
+    """What the running turn uses from here on."""
+    return overlay(settings, PartialSettings.from_json(session.checkpoint_settings))
+
+
+def _created(
+    session: Session,
+    agent: Agent,
+    title: str,
+    metadata: Mapping[str, str],
+    initial: PartialSettings,
+) -> Draft:
+    return Draft(
+        "session.created",
+        {
+            "title": title,
+            "workspace_id": encode_id(Prefix.WORKSPACE, session.workspace_id),
+            "agent_id": agent.public_id,
+            "parent_id": None,
+            "origin": session.origin,
+            "visibility": str(session.visibility),
+            "agent_access": str(session.agent_access),
+            "memory_scope": str(session.memory_scope),
+            "model": model_json(initial.to_json()),
+            "metadata": dict(metadata),
+        },
+    )
+
+
+def _agent(new: NewSession) -> Agent:
+    if new.agent in {"", "default"}:
+        return get_or_create_default_agent(workspace_id=new.workspace_id)
+    return find_agent(workspace_id=new.workspace_id, choice=new.agent)
+
+
+def _snapshot(agent: Agent) -> dict[str, Any]:
+    model = (agent.model.provider.slug, agent.model.model_id) if agent.model else None
+    settings = PartialSettings(model, agent.reasoning_effort or None, None)
+    return {
+        "type": "agent",
+        "id": agent.public_id,
+        "name": agent.name,
+        "instructions": agent.instructions,
+        "tools": agent.tools,
+        "settings": settings.to_json(),
+    }
+
+
+def _label(organization_id: UUID, settings: PartialSettings) -> str:
+    if settings.model is None:
+        return ""
+    provider_id, model_id = settings.model
+    ref = find_model(organization_id=organization_id, provider_id=provider_id, model_id=model_id)
+    return label(ref, settings.reasoning_effort) if ref else ""
+
+
+def label(ref: ModelRef, reasoning_effort: str | None) -> str:
+    return f"{ref.display_name} · {reasoning_effort}" if reasoning_effort else ref.display_name
+
+
+def _merge(present: Mapping[str, str], patch: Mapping[str, str | None]) -> dict[str, str]:
+    kept = {key: value for key, value in {**present, **patch}.items() if value is not None}
+    return require_metadata(kept)
+
+
+def _require_private_allowed(access: Access, organization_id: UUID) -> None:
+    if access.user_id is None:
+        raise Forbidden(
+            "private_needs_a_person",
+            "Only a signed-in person can create a session that only they see.",
+            param="visibility",
+        )
+    if not Organization.objects.get(pk=organization_id).allows_private_sessions:
+        raise Forbidden(
+            "private_not_allowed",
+            "Your organization does not allow “Only me” sessions; an owner can switch them on.",
+            param="visibility",
+        )

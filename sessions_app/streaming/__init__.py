@@ -1,0 +1,1 @@
+"""Watching: one loop (`follow`) behind Server-Sent Events and WebSocket, fed by one hub."""

@@ -1,0 +1,130 @@
+"""What leaves on the wire, as JSON-ready values: sessions, list rows, turns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from core.clock import rfc3339
+from core.ids import Prefix, encode_id, event_id
+from orgs.access import Access
+from sessions_app.models import Attempt, Session, Turn
+
+Json = dict[str, Any]
+
+
+def author_json(access: Access) -> Json:
+    principal = access.principal
+    return {"type": str(principal.kind), "id": principal.public_id, "name": principal.name}
+
+
+def session_json(session: Session) -> Json:
+    """The whole object: the fields of the official client, and ours."""
+    return {
+        **row_json(session),
+        "type": "session",
+        "organization_id": encode_id(Prefix.ORGANIZATION, session.organization_id),
+        "workspace_id": encode_id(Prefix.WORKSPACE, session.workspace_id),
+        "agent": session.agent_snapshot,
+        "environment_id": None,
+        "stop_reason": session.stop_reason,
+        "metadata": session.metadata,
+        "visibility": session.visibility,
+        "agent_access": session.agent_access,
+        "memory_scope": session.memory_scope,
+        "end_user": end_user_json(session),
+        "model": model_json(session.model_settings or session.initial_settings),
+        "paused": False,
+        "last_event_seq": session.head_seq,
+        "queue_version": session.queue_version,
+        "resources": [],
+        "vault_ids": [],
+        "outcome_evaluations": [],
+        "stats": {},
+        "usage": {},
+        "created_at": rfc3339(session.created_at),
+        "archived_at": rfc3339(session.archived_at),
+    }
+
+
+def row_json(session: Session) -> Json:
+    """A light list row. `seq` orders row frames: an older one never overwrites a newer."""
+    return {
+        "id": session.public_id,
+        "title": session.title,
+        "preview_text": session.preview_text,
+        "message_count": session.message_count,
+        "model_label": session.model_label or None,
+        "origin": session.origin,
+        "updated_at": rfc3339(session.activity_at),
+        "status": session.status,
+        "executing": session.is_working,
+        "working": session.is_working,
+        "pinned": getattr(session, "pinned_at", None) is not None,
+        "unread": is_unread(session),
+        "waiting": 0,
+        "directory_id": None,
+        "parent_id": encode_id(Prefix.SESSION, session.parent_id) if session.parent_id else None,
+        "seq": session.head_seq,
+    }
+
+
+def is_unread(session: Session) -> bool:
+    """An agent wrote since this person read; only in sessions that the person follows."""
+    follows = getattr(session, "follows", None)
+    return bool(follows) and session.agent_message_seq > (getattr(session, "read_seq", 0) or 0)
+
+
+def model_json(settings: Json | None) -> Json | None:
+    if not settings or not settings.get("model_id"):
+        return None
+    return {
+        "provider_id": settings["provider_id"],
+        "model_id": settings["model_id"],
+        "variant": settings.get("reasoning_effort"),
+    }
+
+
+def end_user_json(session: Session) -> Json | None:
+    if not session.end_user_id:
+        return None
+    return {"source": session.end_user_source, "id": session.end_user_id}
+
+
+def turn_json(turn: Turn) -> Json:
+    return {
+        "id": turn.public_id,
+        "type": "turn",
+        "session_id": encode_id(Prefix.SESSION, turn.session_id),
+        "number": turn.number,
+        "status": turn.status,
+        "source": turn.source,
+        "prompt_event_id": event_id(turn.session_id, turn.prompt_seq),
+        "preview_text": turn.preview_text,
+        "model": model_json(turn.settings or turn.requested_settings),
+        "model_reason": turn.model_reason or None,
+        "error": turn.error,
+        "attempt_count": turn.attempt_count,
+        "created_at": rfc3339(turn.created_at),
+        "started_at": rfc3339(turn.started_at),
+        "ended_at": rfc3339(turn.ended_at),
+    }
+
+
+def turn_with_attempts_json(turn: Turn) -> Json:
+    attempts = sorted(turn.attempts.all(), key=lambda attempt: attempt.number)
+    return {**turn_json(turn), "attempts": [attempt_json(attempt) for attempt in attempts]}
+
+
+def attempt_json(attempt: Attempt) -> Json:
+    return {
+        "id": attempt.public_id,
+        "number": attempt.number,
+        "status": attempt.status,
+        "started_at": rfc3339(attempt.started_at),
+        "ended_at": rfc3339(attempt.ended_at),
+    }
+
+
+def queue_json(turns: list[Turn], version: int) -> Json:
+    data = [{**turn_json(turn), "position": place} for place, turn in enumerate(turns, start=1)]
+    return {"data": data, "version": version}
