@@ -76,6 +76,7 @@ class Track:
         self.start = head
         self.end = head
         self.is_gone = False
+        self.rewinds = 0
         self.waiters: set[Waiter] = set()
         self._events: list[LogEvent] = []
         self._bytes = 0
@@ -94,7 +95,7 @@ class Track:
             if event.seq <= self.end:
                 continue
             if event.seq != self.end + 1:
-                self.reset(event.seq - 1)
+                self._begin_at(event.seq - 1)
             shared = LogEvent(event)
             self._events.append(shared)
             self._bytes += shared.size
@@ -104,17 +105,21 @@ class Track:
             self._trim()
             wake_all(self.waiters)
 
-    def reset(self, head: int) -> None:
-        """Forget the buffer; the log now ends at `head`."""
-        self._events.clear()
-        self._bytes = 0
-        self.start = self.end = head
+    def rewind(self, head: int) -> None:
+        """The log has become shorter: its database was restored to an earlier state."""
+        self._begin_at(head)
+        self.rewinds += 1
         wake_all(self.waiters)
 
     def lose(self) -> None:
         """The session was deleted."""
         self.is_gone = True
         wake_all(self.waiters)
+
+    def _begin_at(self, seq: int) -> None:
+        self._events.clear()
+        self._bytes = 0
+        self.start = self.end = seq
 
     def _trim(self) -> None:
         """Down to half, so that trimming costs little per event."""
