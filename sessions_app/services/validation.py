@@ -46,7 +46,9 @@ def require_content(content: str | Sequence[Mapping[str, Any]], *, param: str) -
                 param=f"{param}[{index}]",
             )
         kept.append({"type": "text", "text": block["text"]})
-    require_storable([block["text"] for block in kept], param)
+    for index, block in enumerate(kept):
+        place = param if isinstance(content, str) else f"{param}[{index}].text"
+        require_storable(block["text"], place)
     length = sum(len(block["text"]) for block in kept)
     if not any(block["text"].strip() for block in kept):
         raise InvalidInput("content_required", "Write something to send.", param=param)

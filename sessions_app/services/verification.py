@@ -1,0 +1,104 @@
+"""Folding a session's log from 1 must give what its rows show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, transaction
+
+from sessions_app import eventlog
+from sessions_app.domain.events import DELTA_TYPES, EVENT_TYPES
+from sessions_app.domain.projection import project
+from sessions_app.domain.vocabulary import TurnStatus
+from sessions_app.eventlog import StoredEvent
+from sessions_app.models import Session
+
+PAGE = 1_000
+COMPARED_COLUMNS = ("status", "stop_reason", "title", "metadata", "preview_text")
+TURN_STATUS_AFTER = {
+    "turn.queued": TurnStatus.QUEUED,
+    "turn.started": TurnStatus.RUNNING,
+    "attempt.started": TurnStatus.RUNNING,
+    "turn.recovering": TurnStatus.RECOVERING,
+    "turn.completed": TurnStatus.COMPLETED,
+    "turn.failed": TurnStatus.FAILED,
+    "turn.cancelled": TurnStatus.CANCELLED,
+    "turn.withdrawn": TurnStatus.WITHDRAWN,
+}
+TERMINAL_EVENTS = frozenset({"turn.completed", "turn.failed", "turn.cancelled", "turn.withdrawn"})
+
+
+def verify_session(*, session_id: UUID) -> list[str]:
+    """Sentences, one per disagreement; empty where log and rows tell the same story.
+
+    Reads in one snapshot, so that a working session can be looked at.
+    """
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            if not connection.in_atomic_block or len(connection.savepoint_ids) == 0:
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        session = Session.objects.get(pk=session_id)
+        events = list(_whole_log(session_id))
+        return [
+            *_numbering(session, events),
+            *_columns(session, events),
+            *_turns(session, events),
+        ]
+
+
+def _whole_log(session_id: UUID) -> Iterator[StoredEvent]:
+    after = 0
+    while page := eventlog.read_after(session_id=session_id, after=after, limit=PAGE):
+        yield from page
+        after = page[-1].seq
+
+
+def _numbering(session: Session, events: list[StoredEvent]) -> list[str]:
+    seqs = [event.seq for event in events]
+    problems = []
+    if seqs != list(range(1, len(seqs) + 1)):
+        problems.append("the seqs are not contiguous from 1")
+    if session.head_seq != len(seqs):
+        problems.append(f"head_seq is {session.head_seq}, the log has {len(seqs)} events")
+    unknown = {event.type for event in events} - EVENT_TYPES.keys()
+    return problems + [f"the type {name} is not registered" for name in sorted(unknown)]
+
+
+def _columns(session: Session, events: list[StoredEvent]) -> list[str]:
+    facts = [(e.type, e.data) for e in events if e.type not in DELTA_TYPES]
+    folded = project(facts)
+    problems = [
+        f"{column} is {getattr(session, column)!r}, the log says {folded.columns.get(column)!r}"
+        for column in COMPARED_COLUMNS
+        if getattr(session, column) != folded.columns.get(column, _unset(column))
+    ]
+    if session.message_count != folded.messages:
+        problems.append(f"message_count is {session.message_count}, not {folded.messages}")
+    if (session.archived_at is not None) != bool(folded.archived):
+        problems.append("archived_at disagrees with the log")
+    return problems
+
+
+def _unset(column: str) -> Any:
+    return "" if column == "preview_text" else None
+
+
+def _turns(session: Session, events: list[StoredEvent]) -> list[str]:
+    folded: dict[UUID, TurnStatus] = {}
+    endings: dict[UUID, int] = {}
+    for event in events:
+        if event.turn_id is None or event.type not in TURN_STATUS_AFTER:
+            continue
+        folded[event.turn_id] = TURN_STATUS_AFTER[event.type]
+        endings[event.turn_id] = endings.get(event.turn_id, 0) + (event.type in TERMINAL_EVENTS)
+    rows = dict(session.turns.values_list("pk", "status"))
+    problems = [
+        f"turn {turn_id} is {status}, the log says {folded.get(turn_id)}"
+        for turn_id, status in rows.items()
+        if folded.get(turn_id) != status
+    ]
+    problems += [f"turn {turn_id} has no row" for turn_id in folded.keys() - rows.keys()]
+    twice = [turn_id for turn_id, count in endings.items() if count > 1]
+    return problems + [f"turn {turn_id} ended more than once" for turn_id in twice]

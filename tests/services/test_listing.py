@@ -1,0 +1,109 @@
+"""Pages whose order comes from an index and which stay whole while rows move."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from core.errors import Forbidden, InvalidInput
+from orgs.access import Access
+from sessions_app.listing import SessionQuery, Sort, list_sessions
+from sessions_app.models import Session
+from sessions_app.services.archiving import archive_session
+from sessions_app.services.personal import set_pinned
+from tests.factories import Cast, make_session, send
+
+
+def walk(access: Access, cast: Cast, **query: Any) -> list[Session]:
+    rows: list[Session] = []
+    page: str | None = ""
+    while page is not None:
+        result = list_sessions(
+            access=access, query=SessionQuery(workspace_id=cast.workspace.pk, page=page, **query)
+        )
+        rows += result.rows
+        page = result.next_page
+    return rows
+
+
+@pytest.mark.parametrize("sort", [Sort.CREATED, Sort.UPDATED, Sort.SIDEBAR])
+@pytest.mark.parametrize("limit", [1, 3, 7, 100])
+def test_every_session_is_on_exactly_one_page(cast: Cast, sort: Sort, limit: int) -> None:
+    made = [make_session(cast, title=f"{n}") for n in range(8)]
+    moment = made[0].created_at
+    Session.objects.update(created_at=moment, activity_at=moment)
+    member = cast.access("member")
+    for session in made[2:4]:
+        set_pinned(access=member, session_id=session.pk, pinned=True)
+    rows = walk(member, cast, sort=sort, limit=limit)
+    assert sorted(row.pk for row in rows) == sorted(session.pk for session in made)
+    if sort is Sort.SIDEBAR:
+        assert [row.pk for row in rows[:2]] == [made[3].pk, made[2].pk]
+
+
+def test_pins_are_one_persons_own(cast: Cast) -> None:
+    first, _ = make_session(cast), make_session(cast)
+    set_pinned(access=cast.access("member"), session_id=first.pk, pinned=True)
+    assert walk(cast.access("member"), cast, sort=Sort.SIDEBAR)[0].pk == first.pk
+    assert walk(cast.access("second_member"), cast, sort=Sort.SIDEBAR)[0].pk != first.pk
+
+
+def test_archived_sessions_leave_the_list_and_have_their_own(cast: Cast) -> None:
+    kept, gone = make_session(cast), make_session(cast)
+    archive_session(access=cast.access("member"), session_id=gone.pk)
+    assert [row.pk for row in walk(cast.access("member"), cast)] == [kept.pk]
+    archived = walk(cast.access("member"), cast, archived="only", sort=Sort.ARCHIVED)
+    assert [row.pk for row in archived] == [gone.pk]
+
+
+def test_a_partition_is_read_alone(cast: Cast) -> None:
+    make_session(cast)
+    task = make_session(cast, origin={"type": "task", "task_id": "daily"})
+    assert [row.pk for row in walk(cast.access("member"), cast, origin_type="task")] == [task.pk]
+
+
+@pytest.mark.parametrize("text", ["%", "_", "\\", "harb", "HARB"])
+def test_the_contains_filter_takes_text_literally(cast: Cast, text: str) -> None:
+    found = make_session(cast, title="Harbour survey")
+    rows = walk(cast.access("member"), cast, query=text)
+    assert [row.pk for row in rows] == ([found.pk] if text.lower() == "harb" else [])
+
+
+@pytest.mark.parametrize("page", ["abc", "e30", "%%%", "x" * 2000, "W10"])
+def test_a_garbled_cursor_is_refused(cast: Cast, page: str) -> None:
+    query = SessionQuery(workspace_id=cast.workspace.pk, page=page)
+    with pytest.raises(InvalidInput) as refusal:
+        list_sessions(access=cast.access("member"), query=query)
+    assert refusal.value.code in {"invalid_cursor", "cursor_of_another_query"}
+
+
+def test_a_cursor_of_another_query_is_refused(cast: Cast) -> None:
+    for _ in range(3):
+        make_session(cast)
+    member = cast.access("member")
+    first = list_sessions(access=member, query=SessionQuery(cast.workspace.pk, limit=1))
+    assert first.next_page
+    other = SessionQuery(cast.workspace.pk, limit=1, query="x", page=first.next_page)
+    with pytest.raises(InvalidInput, match="cursor_of_another_query"):
+        list_sessions(access=member, query=other)
+
+
+def test_an_outsiders_list_is_refused(cast: Cast) -> None:
+    with pytest.raises(Forbidden):
+        walk(cast.access("outsider"), cast)
+
+
+@pytest.mark.parametrize("sort", [Sort.CREATED, Sort.SIDEBAR])
+def test_a_page_costs_the_same_whatever_its_length(cast: Cast, sort: Sort) -> None:
+    member = cast.access("member")
+    counts = set()
+    for _ in range(2):
+        for _ in range(5):
+            send(cast, make_session(cast))
+        with CaptureQueriesContext(connection) as queries:
+            list_sessions(access=member, query=SessionQuery(cast.workspace.pk, sort=sort))
+        counts.add(len(queries))
+    assert counts == {1 if sort is Sort.CREATED else 2}
