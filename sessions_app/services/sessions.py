@@ -20,7 +20,7 @@ from orgs.models import Organization
 from orgs.roles import Action
 from sessions_app import eventlog
 from sessions_app.domain.events import Draft
-from sessions_app.domain.settings import PartialSettings, TurnSettings, overlay
+from sessions_app.domain.settings import PartialSettings
 from sessions_app.domain.vocabulary import (
     AGENT_ORIGIN_TYPE,
     DEFAULT_ORIGIN_TYPE,
@@ -168,11 +168,6 @@ def _when(column: str) -> str:
     return "next_turn" if column == "next_settings" else "next_checkpoint"
 
 
-def apply_checkpoint_settings(session: Session, settings: TurnSettings) -> TurnSettings:
-    """What the running turn uses from here on."""
-    return overlay(settings, PartialSettings.from_json(session.checkpoint_settings))
-
-
 def _created(
     session: Session,
     agent: Agent,
@@ -221,10 +216,10 @@ def _label(organization_id: UUID, settings: PartialSettings) -> str:
         return ""
     provider_id, model_id = settings.model
     ref = find_model(organization_id=organization_id, provider_id=provider_id, model_id=model_id)
-    return label(ref, settings.reasoning_effort) if ref else ""
+    return _model_name(ref, settings.reasoning_effort) if ref else ""
 
 
-def label(ref: ModelRef, reasoning_effort: str | None) -> str:
+def _model_name(ref: ModelRef, reasoning_effort: str | None) -> str:
     return f"{ref.display_name} · {reasoning_effort}" if reasoning_effort else ref.display_name
 
 

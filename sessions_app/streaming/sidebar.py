@@ -1,0 +1,115 @@
+"""The light rows of a workspace, live: which changed, as this viewer may see them now."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Collection
+from dataclasses import dataclass, field
+from typing import Any, Final
+from uuid import UUID
+
+from django.db import Error as DatabaseError
+
+from core.db import in_db_thread
+from core.errors import NotFound
+from core.ids import Prefix, encode_id
+from orgs.access import Access
+from orgs.roles import Action
+from sessions_app import wire
+from sessions_app.listing import SessionQuery, filter_sessions
+from sessions_app.streaming.followers import RowWatch, Viewer
+from sessions_app.streaming.hub import current_hub
+from sessions_app.streaming.rendering import row_html
+
+logger = logging.getLogger(__name__)
+
+# Changes that come together are told together.
+COALESCE_SECONDS: Final = 0.1
+_RETRY_SECONDS: Final = 0.5
+_IDLE_SECONDS: Final = 3_600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """`rows`: as in lists, each with the seq it was read at. `removed`: no longer in the list."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAgain:
+    """Changes may have been missed: read the list again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The workspace may no longer be seen."""
+
+
+def require_workspace(access: Access, workspace_id: UUID) -> None:
+    """Raises NotFound: a workspace that one may not read is as if it did not exist."""
+    if not access.may(Action.SESSION_READ, workspace_id):
+        raise NotFound
+
+
+async def watch_rows(
+    *, viewer: Viewer, workspace_id: UUID
+) -> AsyncGenerator[Rows | ReadAgain | Lost]:
+    """What changes from now on. Raises NotFound; ends with Lost when access is lost."""
+    require_workspace(viewer.access, workspace_id)
+    async with current_hub().watching_rows(workspace_id) as watch:
+        viewer.waiters.add(watch.waiter)
+        try:
+            async for told in _watch(viewer, watch):
+                yield told
+        finally:
+            viewer.waiters.discard(watch.waiter)
+
+
+async def _watch(viewer: Viewer, watch: RowWatch) -> AsyncGenerator[Rows | ReadAgain | Lost]:
+    hub = current_hub()
+    while not (hub.is_draining or viewer.is_revoked):
+        if not viewer.access.may(Action.SESSION_READ, watch.workspace_id):
+            yield Lost()
+            return
+        if watch.must_resync:
+            watch.must_resync = False
+            yield ReadAgain()
+        elif watch.pending:
+            await asyncio.sleep(COALESCE_SECONDS)
+            changed = await _read_rows(viewer, watch)
+            if changed is not None:
+                yield changed
+        else:
+            await watch.waiter.sleep(_IDLE_SECONDS)
+
+
+async def _read_rows(viewer: Viewer, watch: RowWatch) -> Rows | None:
+    session_ids = frozenset(watch.pending)
+    watch.pending.clear()
+    if not session_ids:
+        return None
+    try:
+        return await in_db_thread(
+            read_rows,
+            access=viewer.access,
+            workspace_id=watch.workspace_id,
+            session_ids=session_ids,
+        )
+    except DatabaseError as error:
+        logger.warning("sidebar.retry error=%s", type(error).__name__)
+        watch.pending.update(session_ids)
+        await asyncio.sleep(_RETRY_SECONDS)
+        return None
+
+
+def read_rows(*, access: Access, workspace_id: UUID, session_ids: Collection[UUID]) -> Rows:
+    """The named sessions as the workspace's list shows them; the others are not in it."""
+    query = SessionQuery(workspace_id=workspace_id)
+    sessions = filter_sessions(access=access, query=query).filter(pk__in=session_ids)
+    found = {session.pk: session for session in sessions}
+    rows = [wire.row_json(session) | row_html(session, access) for session in found.values()]
+    gone = sorted(session_ids - found.keys())
+    return Rows(rows, [encode_id(Prefix.SESSION, pk) for pk in gone])

@@ -1,0 +1,118 @@
+"""The house rules that a machine can hold."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import sessions_app.services
+from sessions_app import listing, selectors
+from sessions_app.domain import turns, vocabulary
+
+ROOT = Path(__file__).resolve().parents[2]
+ROOMS = ["config", "engine", "sessions_app", "catalog", "orgs", "core"]
+MODULE_LINES, FUNCTION_LINES = 400, 50
+SOURCES = sorted(
+    path for room in ROOMS for path in (ROOT / room).rglob("*.py") if "migrations" not in path.parts
+)
+# Who acts is in the lease, or nobody acts: chores and set-up.
+WITHOUT_ACCESS = {
+    "sessions_app.services.attempts",
+    "sessions_app.services.interruption",
+    "sessions_app.services.model_settings",
+    "sessions_app.services.validation",
+    "sessions_app.services.verification",
+}
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_modules_and_functions_stay_small(path: Path) -> None:
+    source = path.read_text()
+    assert source.count("\n") <= MODULE_LINES
+    long = [
+        f"{node.name}: {node.end_lineno - node.lineno + 1} lines"
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.end_lineno is not None
+        and node.end_lineno - node.lineno + 1 > FUNCTION_LINES
+    ]
+    assert long == []
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_modules_say_what_they_are_for(path: Path) -> None:
+    if path.name in {"__init__.py", "apps.py"}:
+        return
+    assert ast.get_docstring(ast.parse(path.read_text()))
+
+
+def public_functions(module: object) -> Iterator[tuple[str, inspect.Signature]]:
+    for name, value in vars(module).items():
+        is_own = inspect.isfunction(value) and value.__module__ == module.__name__  # type: ignore[attr-defined]
+        if is_own and not name.startswith("_"):
+            yield name, inspect.signature(value)
+
+
+def guarded_modules() -> list[str]:
+    found = pkgutil.walk_packages(sessions_app.services.__path__, "sessions_app.services.")
+    names = [m.name for m in found if not any(m.name.startswith(w) for w in WITHOUT_ACCESS)]
+    return [*names, selectors.__name__, listing.__name__]
+
+
+@pytest.mark.parametrize("name", guarded_modules())
+def test_services_and_selectors_take_the_callers_access_by_keyword(name: str) -> None:
+    exempt = {"submit_to", "consume_draft"}
+    for function, signature in public_functions(importlib.import_module(name)):
+        if function in exempt:
+            continue
+        parameter = signature.parameters.get("access")
+        assert parameter is not None, f"{name}.{function} takes no access"
+        assert parameter.kind is inspect.Parameter.KEYWORD_ONLY, f"{name}.{function}"
+        assert parameter.default is inspect.Parameter.empty, f"{name}.{function}"
+
+
+def test_every_engine_write_takes_a_lease_or_is_a_chore() -> None:
+    attempts = importlib.import_module("sessions_app.services.attempts")
+    chores = {"claim_turn", "reap_expired"}
+    for name in attempts.__all__:
+        value = getattr(attempts, name)
+        if inspect.isfunction(value) and name not in chores:
+            parameters = inspect.signature(value).parameters
+            assert {"lease", "leases", "groups"} & parameters.keys(), name
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_only_the_event_log_touches_the_event_table(path: Path) -> None:
+    allowed = {"sessions_app/eventlog", "sessions_app/models"}
+    if any(name_of(path).startswith(prefix) for prefix in allowed):
+        return
+    source = path.read_text()
+    assert "sessions_app_event" not in source
+    assert "Event.objects" not in source
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_no_signals(path: Path) -> None:
+    assert "django.db.models.signals" not in path.read_text()
+    assert "django.dispatch" not in path.read_text()
+
+
+def test_every_turn_status_and_command_is_decided() -> None:
+    for status in vocabulary.TurnStatus:
+        for command in turns.TurnCommand:
+            decided = turns.TRANSITIONS.get((status, command)) or turns.refusal(status, command)
+            assert decided
+
+
+def test_nothing_leaves_a_terminal_status() -> None:
+    assert not {status for status, _ in turns.TRANSITIONS} & vocabulary.TERMINAL_TURN
