@@ -164,6 +164,7 @@ class EmbeddedPostgres:
             command.append("--no-sync")
         done = subprocess.run(
             command,
+            check=False,
             input=self._password() + "\n",
             capture_output=True,
             text=True,
@@ -225,7 +226,7 @@ class EmbeddedPostgres:
 
     def _answers(self) -> bool:
         command = [binary("pg_isready"), "-q", "-t", "3", "-d", self.url]
-        return subprocess.run(command, env=_environment()).returncode == 0
+        return subprocess.run(command, check=False, env=_environment()).returncode == 0
 
     def _end_leftover(self, data: Path) -> None:
         """Wait for a server whose owner was killed, or forget a pid that is no server of ours."""
@@ -289,7 +290,7 @@ def _runs(prefix: list[str]) -> bool:
     if shutil.which(prefix[0]) is None:
         return False
     command = [*prefix, binary("postgres"), "--version"]
-    return subprocess.run(command, capture_output=True, cwd="/").returncode == 0
+    return subprocess.run(command, check=False, capture_output=True, cwd="/").returncode == 0
 
 
 def _environment() -> dict[str, str]:
@@ -312,7 +313,8 @@ def _is_postgres(pid: int, data: Path) -> bool:
         except OSError:
             return False
         return b"postgres" in command[0] and os.fsencode(data) in command
-    shown = subprocess.run(["ps", "-o", "command=", "-p", str(pid)], capture_output=True, text=True)
+    command_line = ["ps", "-o", "command=", "-p", str(pid)]
+    shown = subprocess.run(command_line, check=False, capture_output=True, text=True)
     return "postgres" in shown.stdout and str(data) in shown.stdout
 
 
