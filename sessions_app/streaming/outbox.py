@@ -78,6 +78,10 @@ def ended(session_id: UUID, reason: Ended) -> str:
     )
 
 
+def session_deleted(session_id: UUID) -> str:
+    return encode("session.deleted", session=session_ref(session_id))
+
+
 def sidebar(workspace_id: UUID, rows: Rows) -> str:
     return encode(
         "sidebar", workspace=workspace_ref(workspace_id), rows=rows.rows, removed=rows.removed

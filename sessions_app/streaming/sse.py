@@ -9,16 +9,22 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 import orjson
 from django.db import Error as DatabaseError
-from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponseNotAllowed, StreamingHttpResponse
+from django.http.response import HttpResponseBase
 
-from core.api.errors import error_response
 from core.db import in_db_thread
-from core.errors import DomainError, InvalidInput, NotFound, Unavailable
+from core.errors import (
+    Conflict,
+    DomainError,
+    InvalidInput,
+    NotFound,
+    Unauthenticated,
+    Unavailable,
+)
 from core.ids import InvalidId, Prefix, decode_id
 from sessions_app.streaming import outbox
 from sessions_app.streaming.follow import follow
@@ -27,11 +33,20 @@ from sessions_app.streaming.frames import CaughtUp, Closed, Ended, Events, Frame
 from sessions_app.streaming.hub import current_hub
 from sessions_app.streaming.metrics import streams_open
 from sessions_app.streaming.positions import Start, find_start, parse_position, parse_types
+from sessions_app.streaming.refusals import error_body, error_response
 from sessions_app.streaming.viewers import Credentials, open_viewer, read_credentials
 
 HEARTBEAT = b": hb\n\n"
 # A proxy that buffers or compresses would hold every event back until its buffer is full.
 HEADERS = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
+
+ENDINGS: Mapping[Ended, DomainError] = {
+    Ended.GONE: NotFound(),
+    Ended.REVOKED: Unauthenticated("unauthenticated", "This login or key is no longer valid."),
+    Ended.CURSOR_AHEAD: Conflict(
+        "cursor_ahead", "The log is shorter than what you have read; read the session again."
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +59,9 @@ class Wish:
 
 async def session_stream_view(request: HttpRequest, session_id: str) -> HttpResponseBase:
     """GET /v1/sessions/{id}/events/stream"""
+    if request.method != "GET":
+        return HttpResponseNotAllowed(["GET"])
     try:
-        if request.method not in {"GET", "HEAD"}:
-            raise InvalidInput("method_not_allowed", "A stream is read with GET.")
         wish = _read_wish(request, session_id)
         credentials = read_credentials(_headers(request))
         viewer, start = await in_db_thread(_open, credentials, wish)
@@ -118,11 +133,11 @@ def _encode(frame: Frame, session_id: UUID) -> bytes:
         case CaughtUp():
             return _message("caught_up", outbox.caught_up(session_id, frame))
         case Closed(reason=Ended.DELETED):
-            return _message("session.deleted", outbox.encode("session.deleted", session=outbox.session_ref(session_id)))
+            return _message("session.deleted", outbox.session_deleted(session_id))
         case Closed(reason=Ended.RESTART):
             return b": restart\n\n"
         case Closed(reason=reason):
-            return _message("error", outbox.stream_error(reason))
+            return _message("error", orjson.dumps(error_body(ENDINGS[reason])).decode())
         case Heartbeat():
             return HEARTBEAT
 
