@@ -238,6 +238,8 @@ PROVIDER_MAX_TRIES = env.number("PROVIDER_MAX_TRIES", 6, minimum=1)
 # ── Streams ──
 STREAM_HEARTBEAT_SECONDS = env.number("STREAM_HEARTBEAT_SECONDS", 15, minimum=1)
 ACCESS_CHECK_SECONDS = env.number("ACCESS_CHECK_SECONDS", 1, minimum=1)
+# Who may read /metrics from elsewhere; empty: only the machine itself, without a proxy between.
+METRICS_TOKEN = env.text("METRICS_TOKEN")
 
 # ── Bounds: each is told in the error that it causes ──
 PROMPT_MAX_CHARACTERS = env.number("PROMPT_MAX_CHARACTERS", 100_000, minimum=1)

@@ -118,6 +118,13 @@ class Hub:
     def hears_the_bus(self) -> bool:
         return self._subscription is not None and self._subscription.is_connected
 
+    async def hears_the_bus_within(self, seconds: float) -> bool:
+        """Waits a little: a process that was just started is still connecting."""
+        until = asyncio.get_running_loop().time() + seconds
+        while not self.hears_the_bus and asyncio.get_running_loop().time() < until:
+            await asyncio.sleep(0.02)
+        return self.hears_the_bus
+
     def start(self) -> None:
         """Begin to listen before the first follower comes."""
         self._start()
