@@ -113,7 +113,7 @@ def filter_sessions(*, access: Access, query: SessionQuery) -> SessionQuerySet:
     if query.agent_id:
         sessions = sessions.filter(agent_id=query.agent_id)
     if query.pinned is not None:
-        sessions = sessions.filter(mine__pinned_at__isnull=not query.pinned)
+        sessions = sessions.filter(pinned_at__isnull=not query.pinned)
     for bound, moment in query.created.items():
         sessions = sessions.filter(**{f"created_at__{bound}": moment})
     for bound, moment in query.activity.items():
@@ -134,12 +134,12 @@ def _page_with_pins(sessions: SessionQuerySet, query: SessionQuery) -> SessionPa
     rows: list[Session] = []
     in_pins = position is None or position[0] == PINNED_SEGMENT
     if in_pins:
-        pinned = sessions.filter(mine__pinned_at__isnull=False)
+        pinned = sessions.filter(pinned_at__isnull=False)
         rows = list(_after(pinned, query, "pinned_at", position)[: query.limit + 1])
         if len(rows) > query.limit:
             return _finish(query, rows, "pinned_at", PINNED_SEGMENT)
         position = None
-    plain = sessions.filter(mine__pinned_at__isnull=True)
+    plain = sessions.filter(pinned_at__isnull=True)
     room = query.limit - len(rows)
     more = list(_after(plain, query, "activity_at", position)[: room + 1])
     if len(more) <= room:

@@ -13,7 +13,8 @@ from orgs.roles import Action
 from sessions_app.domain.vocabulary import Visibility
 
 
-class SessionQuerySet(models.QuerySet["Session"]):
+# The manager that Django makes of this lives in a module that the name is not in.
+class SessionQuerySet(models.QuerySet["Session"]):  # type: ignore[name-defined]
     def visible_to(self, access: Access) -> Self:
         """`domain.visibility.admits`, in SQL."""
         seen = Q(visibility=Visibility.WORKSPACE)

@@ -12,6 +12,6 @@ def purge_events(*, session_id: UUID) -> int:
     with connection.cursor() as cursor:
         cursor.execute("SELECT set_config('sederunt.purge', %s, true)", [str(session_id)])
         cursor.execute("DELETE FROM sessions_app_event WHERE session_id = %s", [session_id])
-        count = cursor.rowcount
+        count: int = cursor.rowcount
         cursor.execute("SELECT set_config('sederunt.purge', '', true)")
     return count

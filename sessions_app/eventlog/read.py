@@ -4,7 +4,7 @@ WebSocket hand on the very same text.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -88,7 +88,7 @@ def read_after_each(*, positions: Mapping[UUID, int], limit: int) -> dict[UUID, 
     with connection.cursor() as cursor:
         cursor.execute(READ_EACH, parameters)
         for session_id, *row in cursor:
-            found.setdefault(session_id, []).append(StoredEvent(*row, first_seq=row[0]))
+            found.setdefault(session_id, []).append(_stored(row))
     return found
 
 
@@ -130,8 +130,13 @@ def heads(session_ids: Iterable[UUID]) -> dict[UUID, int]:
 
 def _read(sql: str, parameters: dict[str, Any]) -> list[StoredEvent]:
     with connection.cursor() as cursor:
-        cursor.execute(sql, parameters | CONSTANTS)
-        return [StoredEvent(*row, first_seq=row[0]) for row in cursor.fetchall()]
+        cursor.execute(sql, {**parameters, **CONSTANTS})
+        return [_stored(row) for row in cursor.fetchall()]
+
+
+def _stored(row: Sequence[Any]) -> StoredEvent:
+    seq, kind, turn_id, attempt, text = row
+    return StoredEvent(seq, kind, turn_id, attempt, text, first_seq=seq)
 
 
 def _typed(types: Collection[str] | None) -> str:

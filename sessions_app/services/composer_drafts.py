@@ -6,6 +6,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Q
 
 from core.clock import now
 from core.errors import Conflict, Forbidden, NotFound, TooLarge
@@ -20,8 +21,11 @@ def get_draft(*, access: Access, workspace_id: UUID, session_id: UUID | None) ->
     """An empty one at revision 0 where none was kept. Raises NotFound."""
     user_id = _require_person(access)
     _require_place(access, workspace_id, session_id)
-    place = {"user_id": user_id, "workspace_id": workspace_id, "session_id": session_id}
-    return ComposerDraft.objects.filter(**place).first() or ComposerDraft(**place)
+    drafts = ComposerDraft.objects.filter(user_id=user_id, workspace_id=workspace_id)
+    place = Q(session_id=session_id) if session_id else Q(session__isnull=True)
+    return drafts.filter(place).first() or ComposerDraft(
+        user_id=user_id, workspace_id=workspace_id, session_id=session_id
+    )
 
 
 @transaction.atomic
@@ -43,9 +47,9 @@ def save_draft(
             f"A draft has at most {settings.PROMPT_MAX_CHARACTERS} characters.",
             param="text",
         )
-    draft, _ = ComposerDraft.objects.select_for_update(no_key=True).get_or_create(
-        user_id=user_id, workspace_id=workspace_id, session_id=session_id
-    )
+    place = {"user_id": user_id, "workspace_id": workspace_id, "session_id": session_id}
+    drafts = ComposerDraft.objects.select_for_update(no_key=True)
+    draft, _ = drafts.get_or_create(**place)  # type: ignore[misc]  # a draft of no session yet
     if draft.revision != expected_revision:
         raise Conflict(
             "stale_version",

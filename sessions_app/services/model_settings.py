@@ -56,8 +56,8 @@ def settle_turn(*, session: Session, turn: Turn) -> tuple[TurnSettings, Source, 
     if ref is None:
         raise Unprocessable(
             "model_unavailable",
-            f"The model {settings.provider_id}/{settings.model_id} is not in the catalogue any more;"
-            " choose another one.",
+            f"The model {settings.provider_id}/{settings.model_id} is no longer in the catalogue; "
+            "choose another one.",
         )
     return settings, source, ref
 

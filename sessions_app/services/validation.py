@@ -76,7 +76,7 @@ def require_origin(origin: Mapping[str, Any] | None, default_type: str) -> dict[
     if size > settings.ORIGIN_MAX_BYTES:
         raise TooLarge(
             "origin_too_large",
-            f"An origin has at most {settings.ORIGIN_MAX_BYTES} bytes as JSON; this one has {size}.",
+            f"An origin has at most {settings.ORIGIN_MAX_BYTES} bytes of JSON; this has {size}.",
             param="origin",
         )
     return value

@@ -44,7 +44,7 @@ def open_step(*, lease: Lease, step: int) -> TurnSettings:
     frozen = TurnSettings.from_json(turn.settings or {})
     change = PartialSettings.from_json(session.checkpoint_settings)
     settings = overlay(frozen, change)
-    row = {}
+    row: dict[str, object] = {}
     if not change.is_empty:
         turn.settings = settings.to_json()
         row = {
@@ -78,7 +78,7 @@ def record_groups(*, groups: Sequence[tuple[Lease, Sequence[Draft]]]) -> GroupRe
     live: set[UUID] = set()
     if missing:
         rows = Session.objects.filter(live_attempt_id__in=[m.attempt_id for m in missing])
-        live = set(rows.values_list("live_attempt_id", flat=True))
+        live = {pk for pk in rows.values_list("live_attempt_id", flat=True) if pk}
     written = [lease for lease, _ in groups if lease.session_id in result.written]
     return GroupRecord(
         written=frozenset(lease.attempt_id for lease in written),
