@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
+from uuid import UUID
 
 from django.contrib import admin
+from django.db.models import Model
+from django.forms import BaseModelForm
 from django.http import HttpRequest
 
 from orgs.models import (
@@ -15,14 +18,44 @@ from orgs.models import (
     Workspace,
     WorkspaceMembership,
 )
+from orgs.services.epochs import bump_access_epoch
+
+
+class EpochMovingAdmin(admin.ModelAdmin):
+    """Whatever an operator changes here may be a grant: open streams look at it again."""
+
+    def organizations_of(self, changed: Model) -> set[UUID]:
+        raise NotImplementedError
+
+    def save_related(
+        self, request: HttpRequest, form: BaseModelForm, formsets: Any, change: bool
+    ) -> None:
+        super().save_related(request, form, formsets, change)
+        self._move(form.instance)
+
+    def delete_model(self, request: HttpRequest, obj: Model) -> None:
+        organizations = self.organizations_of(obj)
+        super().delete_model(request, obj)
+        self._bump(organizations)
+
+    def _move(self, changed: Model) -> None:
+        self._bump(self.organizations_of(changed))
+
+    def _bump(self, organizations: set[UUID]) -> None:
+        for organization_id in organizations:
+            bump_access_epoch(organization_id=organization_id)
 
 
 @admin.register(User)
-class UserAdmin(admin.ModelAdmin):
+class UserAdmin(EpochMovingAdmin):
     list_display = ("email", "name", "is_active", "is_staff", "created_at")
     search_fields = ("email", "name")
     fields = ("email", "name", "is_active", "is_staff", "is_superuser", "last_login")
     readonly_fields = ("last_login",)
+
+    def organizations_of(self, changed: Model) -> set[UUID]:
+        rows = OrganizationMembership.objects.filter(user_id=changed.pk)
+        return set(rows.values_list("organization_id", flat=True))
 
 
 class OrganizationMembershipInline(admin.TabularInline):
@@ -32,10 +65,13 @@ class OrganizationMembershipInline(admin.TabularInline):
 
 
 @admin.register(Organization)
-class OrganizationAdmin(admin.ModelAdmin):
+class OrganizationAdmin(EpochMovingAdmin):
     list_display = ("name", "allows_private_sessions", "created_at")
     search_fields = ("name",)
     inlines: ClassVar = [OrganizationMembershipInline]
+
+    def organizations_of(self, changed: Model) -> set[UUID]:
+        return {changed.pk}
 
 
 class WorkspaceMembershipInline(admin.TabularInline):
@@ -45,12 +81,16 @@ class WorkspaceMembershipInline(admin.TabularInline):
 
 
 @admin.register(Workspace)
-class WorkspaceAdmin(admin.ModelAdmin):
+class WorkspaceAdmin(EpochMovingAdmin):
     list_display = ("name", "organization", "kind", "created_at")
     list_filter = ("kind",)
     search_fields = ("name",)
     autocomplete_fields = ("organization", "person")
     inlines: ClassVar = [WorkspaceMembershipInline]
+
+    def organizations_of(self, changed: Model) -> set[UUID]:
+        assert isinstance(changed, Workspace)
+        return {changed.organization_id}
 
 
 @admin.register(ApiKey)
