@@ -50,9 +50,16 @@ class EmbeddedPostgres:
     there is none, waits for crash recovery, and may be called again after the server died.
     """
 
-    def __init__(self, folder: Path, *, options: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        options: Mapping[str, str] | None = None,
+        log_file: Path | None = None,
+    ) -> None:
         self.folder = folder.resolve()
         self.options = dict(options or {})
+        self.log_file = log_file or self.folder / "server.log"
         self.url = ""
         self._lock: IO[str] | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -88,13 +95,14 @@ class EmbeddedPostgres:
         """Whether the server that we own has died. Cheap enough to ask all the time."""
         return self._process is not None and self._process.poll() is not None
 
-    def stop(self) -> None:
+    def stop(self, *, at_once: bool = False) -> None:
         """Stop the server if it is ours, and wait for its end."""
         if not self.owned:
             return
         process, self._process = self._process, None
         if process is not None and process.poll() is None:
-            process.send_signal(signal.SIGINT)  # "fast": sessions are ended, all is written
+            # Fast: sessions are ended and all is written. Immediate: the next start recovers.
+            process.send_signal(signal.SIGQUIT if at_once else signal.SIGINT)
             try:
                 process.wait(STOP_SECONDS)
             except subprocess.TimeoutExpired:
@@ -199,7 +207,7 @@ class EmbeddedPostgres:
             **self.options,
         }
         arguments = [part for name in settings for part in ("-c", f"{name}={settings[name]}")]
-        with self._log_file().open("ab") as log:
+        with self.log_file.open("ab") as log:
             return subprocess.Popen(
                 [*dying_with_us(prefix, "INT"), binary("postgres"), "-D", str(data), *arguments],
                 stdin=subprocess.DEVNULL,
@@ -209,15 +217,12 @@ class EmbeddedPostgres:
                 start_new_session=True,  # Ctrl-C in the terminal is ours to pass on, in our order
             )
 
-    def _log_file(self) -> Path:
-        return self.folder / "server.log"
-
     def _wait_until_ready(self, data: Path) -> None:
         assert self._process is not None
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
             if self._process.poll() is not None:
-                tail = "\n".join(self._log_file().read_text(errors="replace").splitlines()[-5:])
+                tail = "\n".join(self.log_file.read_text(errors="replace").splitlines()[-5:])
                 raise PostgresError(f"PostgreSQL ended while it started:\n{tail}")
             if _server_pid(data) == self._process.pid and self._answers():
                 return
