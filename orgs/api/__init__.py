@@ -1,0 +1,1 @@
+"""How a request says who it is from."""
