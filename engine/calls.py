@@ -147,4 +147,3 @@ def _cut(text: str, max_bytes: int) -> str:
 def call_key(turn_id: str, call: OpenCall) -> str:
     """The same in every attempt: what a tool may use as its idempotency key."""
     return f"{turn_id}:{call.step}:{call.call_id}"
-

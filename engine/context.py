@@ -155,9 +155,7 @@ def _begin_call(turn: _Turn, body: Mapping[str, Any]) -> None:
         str(body.get("name", "")),
         arguments if isinstance(arguments, dict) else {},
     )
-    response.calls.append(
-        _Call(str(body.get("id", "")), call_id, made, int(body.get("step") or 0))
-    )
+    response.calls.append(_Call(str(body.get("id", "")), call_id, made, int(body.get("step") or 0)))
     response.pending = [call for call in response.pending if call.call_id != call_id]
     for pending in body.get("pending_calls") or ():
         response.pending.append(

@@ -139,7 +139,7 @@ class TurnLoop:
         if asked > self.limits.retry_after_max:
             return None
         grown = min(self.limits.first_pause * 2.0 ** (tries - 1), self.limits.max_pause)
-        return max(asked, grown * random.uniform(0.9, 1.1))
+        return max(asked, grown * random.uniform(0.9, 1.1))  # noqa: S311 (no secret)
 
     # -------------------------------------------------------------------------- the calls
 

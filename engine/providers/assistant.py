@@ -39,6 +39,7 @@ from engine.providers.assistant_texts import (
 WORD_SECONDS = 0.018
 ANSWER_MAX_SECONDS = 8.0
 QUOTE_MAX_CHARACTERS = 160
+SUM_MAX_CHARACTERS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +83,15 @@ def answer(history: Sequence[HistoryItem]) -> str:
     return FALLBACK.format(quote=clip(one_line(text), QUOTE_MAX_CHARACTERS))
 
 
+_REPEAT = re.compile(
+    r"(?:please\s+)?(?:repeat|echo|say)(?:\s+after me)?\s*:?\s+(.+)", re.IGNORECASE | re.DOTALL
+)
+_MY_WORDS = re.compile(r"what (?:did|have) i (?:say|said|ask|asked|write|written|tell|told)")
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
 def _repeat(asked: Asked) -> str | None:
-    found = re.match(r"(?:please\s+)?(?:repeat|echo|say)(?:\s+after me)?\s*:?\s+(.+)", asked.text, re.I | re.S)
+    found = _REPEAT.match(asked.text)
     return found[1].strip() if found else None
 
 
@@ -95,8 +103,10 @@ def _count(asked: Asked) -> str | None:
 
 
 def _calculate(asked: Asked) -> str | None:
-    found = re.search(r"[\d(.][\d\s.,+\-*/×÷^%()]*[\d)]", asked.text)
-    if not found or not re.search(r"[+\-*/×÷^%]", found[0]):
+    if len(asked.text) > SUM_MAX_CHARACTERS:
+        return None
+    found = re.search(r"[-\d(.][\d\s.,+\-*/×÷^%()]*[\d)]", asked.text)
+    if not found or not re.search(r"[+\-*/×÷^%]", found[0]) or _DATE.search(found[0]):
         return None
     result = calculate(found[0])
     return f"`{one_line(found[0])}` = **{result}**" if result is not None else None
@@ -106,7 +116,7 @@ def _look_back(asked: Asked) -> str | None:
     mine = [item.text for item in asked.before if isinstance(item, UserText)]
     if asked.has("summari[sz]e", "summary", "recap", "sum up"):
         return _summary(asked.before, mine)
-    if re.search(r"what (?:did|have) i (?:say|said|ask|asked|write|written|tell|told)", asked.small):
+    if _MY_WORDS.search(asked.small):
         return _what_was_said(mine)
     return None
 
@@ -130,7 +140,9 @@ def _what_was_said(mine: Sequence[str]) -> str:
 
 def _quotes(texts: Sequence[str]) -> str:
     shown = texts[-20:]
-    lines = [f"{n}. {clip(one_line(text), QUOTE_MAX_CHARACTERS)}" for n, text in enumerate(shown, 1)]
+    lines = [
+        f"{n}. {clip(one_line(text), QUOTE_MAX_CHARACTERS)}" for n, text in enumerate(shown, 1)
+    ]
     hidden = len(texts) - len(shown)
     return ("" if not hidden else f"({hidden} older not listed)\n\n") + "\n".join(lines)
 
@@ -150,7 +162,9 @@ def _long(asked: Asked) -> str | None:
 
 def _connect(asked: Asked) -> str | None:
     about_models = asked.has("model", "models", "provider", "providers", "openai", "llm", "api key")
-    how = asked.has("connect", "add", "use", "real", "another", "configure", "set up", "switch", "how")
+    how = asked.has(
+        "connect", "add", "use", "real", "another", "configure", "set up", "switch", "how"
+    )
     return CONNECT if about_models and how else None
 
 

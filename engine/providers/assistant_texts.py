@@ -103,48 +103,50 @@ SAMPLES = (
     (("quote", "quotation", "markdown", "formatting"), _QUOTATION),
 )
 
+_API = """\
+Products talk to Sederunt over `/v1` with an **API key** (`Authorization: Bearer sed_w_…`). `POST \
+/v1/sessions` makes a session, `POST /v1/sessions/{id}/events` sends a prompt, and `GET \
+/v1/sessions/{id}/events/stream` is the answer as it is written. The API documentation is at \
+**/docs**."""
+
+_LOST = """\
+Try it: ask for *a long answer* and kill the worker process while it streams. Its lease runs out, \
+another worker takes **the same turn** as a new attempt, and goes on from the last checkpoint. \
+The text that was cut off stays in the log, folded away. Finished tool calls are never repeated."""
+
+_STOP = """\
+**Stop** ends the running turn from any tab or device. What was written stays, and the queue goes \
+on."""
+
+_QUEUE = """\
+A prompt that you send while another is being answered **waits in the queue** of the session and \
+is answered next. Each prompt is a turn of its own."""
+
+_ARCHIVE = """\
+**Archive** takes a session out of the list and destroys nothing. For eight seconds the notice at \
+the bottom offers *Undo*; later you find it among the archived sessions."""
+
+_WORDS = """\
+A **turn** is the work for one prompt, an **attempt** one run of that work by a worker, a \
+**step** one request to the model with the tools it asks for. A **checkpoint** stands before each \
+step."""
+
+_ABOUT = """\
+**Sederunt** is a server for durable AI-agent sessions. People use it in a browser, products with \
+API keys. A session is a log of events that only grows; whatever you see here is in that log, so \
+a session survives the tab, the network, the worker and the server.
+
+Ask me about *turns*, *the queue*, *what happens when a worker dies*, or *API keys*."""
+
 TOPICS = (
-    (
-        ("api", "keys?", "sdk", "curl", "client"),
-        "Products talk to Sederunt over `/v1` with an **API key** (`Authorization: Bearer sed_w_…`)."
-        " `POST /v1/sessions` makes a session, `POST /v1/sessions/{id}/events` sends a prompt, and"
-        " `GET /v1/sessions/{id}/events/stream` is the answer as it is written. The API"
-        " documentation is at **/docs**.",
-    ),
+    (("api", "keys?", "sdk", "curl", "client"), _API),
     (
         ("crash", "crashes", "dies", "die", "killed?", "restart", "durable", "lost", "recover"),
-        "Try it: ask for *a long answer* and kill the worker process while it streams. Its lease"
-        " runs out, another worker takes **the same turn** as a new attempt, and goes on from the"
-        " last checkpoint. The text that was cut off stays in the log, folded away. Finished tool"
-        " calls are never repeated.",
+        _LOST,
     ),
-    (
-        ("stop", "interrupt", "cancel"),
-        "**Stop** ends the running turn from any tab or device. What was written stays, and the"
-        " queue goes on.",
-    ),
-    (
-        ("queue", "queued", "waiting"),
-        "A prompt that you send while another is being answered **waits in the queue** of the"
-        " session and is answered next. Each prompt is a turn of its own.",
-    ),
-    (
-        ("archive", "archived", "delete"),
-        "**Archive** takes a session out of the list and destroys nothing. For eight seconds the"
-        " notice at the bottom offers *Undo*; later you find it among the archived sessions.",
-    ),
-    (
-        ("turns?", "attempts?", "steps?", "checkpoints?"),
-        "A **turn** is the work for one prompt, an **attempt** one run of that work by a worker,"
-        " a **step** one request to the model with the tools it asks for. A **checkpoint** stands"
-        " before each step.\n\n" + _TABLE,
-    ),
-    (
-        ("sederunt", "sessions?", "this place", "this app"),
-        "**Sederunt** is a server for durable AI-agent sessions. People use it in a browser,"
-        " products with API keys. A session is a log of events that only grows; whatever you see"
-        " here is in that log, so a session survives the tab, the network, the worker and the"
-        " server.\n\nAsk me about *turns*, *the queue*, *what happens when a worker dies*, or"
-        " *API keys*.",
-    ),
+    (("stop", "interrupt", "cancel"), _STOP),
+    (("queue", "queued", "waiting"), _QUEUE),
+    (("archive", "archived", "delete"), _ARCHIVE),
+    (("turns?", "attempts?", "steps?", "checkpoints?"), _WORDS + "\n\n" + _TABLE),
+    (("sederunt", "sessions?", "this place", "this app"), _ABOUT),
 )

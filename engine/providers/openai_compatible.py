@@ -92,9 +92,7 @@ class OpenAICompatibleProvider:
             # The original may carry the key in its text: it is not chained.
             raise self._translate(error, began) from None
 
-    def _ending(
-        self, stream: StreamedResponse, tools: Sequence[ToolSpec]
-    ) -> Iterator[StreamPart]:
+    def _ending(self, stream: StreamedResponse, tools: Sequence[ToolSpec]) -> Iterator[StreamPart]:
         """Calls, usage and the finish, if the response is complete; else nothing at all."""
         response = stream.get()
         if response.state != "complete" or response.finish_reason is None:

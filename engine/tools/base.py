@@ -58,7 +58,9 @@ def function_tool(
     schema.pop("title", None)
     schema.pop("description", None)
     description = " ".join((function.__doc__ or "").split())
-    return FunctionTool(ToolSpec(name, description, schema, repeatable, policy), arguments, function)
+    return FunctionTool(
+        ToolSpec(name, description, schema, repeatable, policy), arguments, function
+    )
 
 
 async def finish_in_thread(func: Callable[[], R]) -> R:
