@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.errors import Conflict, Forbidden, InvalidInput, NotFound
+from core.errors import Conflict, DomainError, Forbidden, InvalidInput, NotFound
 from sessions_app import eventlog
 from sessions_app.models import Session, Turn
 from sessions_app.services import attempts
@@ -195,7 +195,7 @@ def test_deleting_erases_the_log(cast: Cast) -> None:
 def test_a_bad_prompt_is_refused_and_nothing_is_written(cast: Cast, text: str) -> None:
     session = make_session(cast)
     before = types_of(session)
-    with pytest.raises(Exception) as refusal:
+    with pytest.raises(DomainError) as refusal:
         send(cast, session, text)
     assert refusal.value.param == "content"
     assert types_of(session) == before
