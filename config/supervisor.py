@@ -32,6 +32,7 @@ TICK_SECONDS = 0.1
 SLOW_START_SECONDS = 60
 # The worker's grace for calls already started, and then its last words to the database.
 STOP_SECONDS = 25
+POSTGRES_PAUSE_SECONDS = 2
 OLDEST_POSTGRES = 15
 BACKLOG = 1024
 # Each process has a pool; and durability is not for trying out.
@@ -87,6 +88,7 @@ class Supervisor:
         self._signals = 0
         self._lock: IO[str] | None = None
         self._postgres: EmbeddedPostgres | None = None
+        self._postgres_at = 0.0  # not before this moment (monotonic)
         self._children: list[Child] = []
         self._announced = False
         self._listener: socket.socket | None = None
@@ -209,15 +211,15 @@ class Supervisor:
 
     def _keep_postgres(self) -> None:
         """A database that died is started again, at the same address."""
-        if self._postgres is None or not self._postgres.has_ended():
+        postgres = self._postgres
+        if postgres is None or not postgres.is_down or time.monotonic() < self._postgres_at:
             return
         say("PostgreSQL ended; it starts again.")
         try:
-            self._postgres.start()
+            postgres.start()
         except (PostgresError, psycopg.Error, OSError) as error:
+            self._postgres_at = time.monotonic() + POSTGRES_PAUSE_SECONDS
             say(f"{error}")
-            time.sleep(1)
-            self._postgres.start()
 
     def _is_ready(self) -> bool:
         assert self._listener is not None

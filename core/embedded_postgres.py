@@ -91,9 +91,10 @@ class EmbeddedPostgres:
             return False
         return bool(self.url) and self._answers()
 
-    def has_ended(self) -> bool:
-        """Whether the server that we own has died. Cheap enough to ask all the time."""
-        return self._process is not None and self._process.poll() is not None
+    @property
+    def is_down(self) -> bool:
+        """Whether the server that we start has died, or never came up. Cheap to ask."""
+        return not self.url or (self._process is not None and self._process.poll() is not None)
 
     def stop(self, *, at_once: bool = False) -> None:
         """Stop the server if it is ours, and wait for its end."""
@@ -108,6 +109,7 @@ class EmbeddedPostgres:
             except subprocess.TimeoutExpired:
                 process.send_signal(signal.SIGQUIT)
                 process.wait()
+        self.url = ""
         self.connection_file.unlink(missing_ok=True)
         assert self._lock is not None
         self._lock.close()

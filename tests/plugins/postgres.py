@@ -6,6 +6,7 @@ Loaded by `-p`: a `conftest.py` would come too late. The workers of xdist inheri
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import tempfile
@@ -38,6 +39,11 @@ def pytest_load_initial_conftests() -> Generator[None]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure() -> None:
+    _stop()
+
+
+@atexit.register  # a run that breaks off while it cleans up never gets to unconfigure
+def _stop() -> None:
     while _started:
         server, home = _started.pop()
         server.stop()
