@@ -24,12 +24,26 @@ DEBUG = env.flag("DEBUG", False)
 if DEBUG and not IS_DEVELOPMENT:
     raise ImproperlyConfigured("DEBUG is for development: unset it, or set SEDERUNT_ENV.")
 
+
 # ── Secrets ──
+def _made_once(name: str) -> str:
+    """A key that `make run` made for this home; empty where it never ran."""
+    path = SEDERUNT_HOME / "keys" / name
+    return path.read_text().strip() if path.is_file() else ""
+
+
 if IS_DEVELOPMENT:
-    SECRET_KEY = env.text("SEDERUNT_SECRET_KEY") or f"development-only-{SEDERUNT_HOME}"
-    _encryption = env.words("SEDERUNT_ENCRYPTION_KEY") or [
-        base64.urlsafe_b64encode(hashlib.sha256(SECRET_KEY.encode()).digest()).decode()
-    ]
+    SECRET_KEY = (
+        env.text("SEDERUNT_SECRET_KEY")
+        or _made_once("secret_key")
+        or f"development-only-{SEDERUNT_HOME}"
+    )
+    _made = _made_once("encryption_key")
+    _encryption = (
+        env.words("SEDERUNT_ENCRYPTION_KEY")
+        or ([_made] if _made else [])
+        or [base64.urlsafe_b64encode(hashlib.sha256(SECRET_KEY.encode()).digest()).decode()]
+    )
 else:
     SECRET_KEY = env.required(
         "SEDERUNT_SECRET_KEY",
@@ -273,7 +287,8 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
 }
-SILENCED_SYSTEM_CHECKS: list[str] = []
+# E-mail addresses are unique whatever the case of their letters: by a constraint over lower().
+SILENCED_SYSTEM_CHECKS = ["auth.E003", "auth.W004"]
 
 # ── Logs: names and ids, never people's text ──
 LOGGING = {
