@@ -18,8 +18,10 @@ from sessions_app.models import Session
 class EventRenderer(Protocol):
     """Of one subscription; it may remember what it has rendered."""
 
-    def render(self, event: StoredEvent) -> Any:
-        """JSON-ready: a fragment, or a patch; None when the page shows nothing for it."""
+    access: Access
+
+    def render_all(self, events: Sequence[StoredEvent]) -> Sequence[Any]:
+        """For each event something JSON-ready; None where the page shows nothing for it."""
 
 
 # Called with the session, the follower's access, and the seq after which events follow.
@@ -49,8 +51,12 @@ def make_event_renderer(*, access: Access, session_id: UUID, after: int) -> Even
     return renderer
 
 
-def render_events(renderer: EventRenderer, events: Sequence[StoredEvent]) -> list[Any]:
-    return [renderer.render(event) for event in events]
+def render_events(
+    renderer: EventRenderer, access: Access, events: Sequence[StoredEvent]
+) -> Sequence[Any]:
+    """With the viewer's access of this moment."""
+    renderer.access = access
+    return renderer.render_all(events)
 
 
 def row_html(session: Session, access: Access) -> Mapping[str, str]:

@@ -37,7 +37,7 @@ from sessions_app.streaming.messages import (
 from sessions_app.streaming.metrics import sockets_open, subscriptions_open
 from sessions_app.streaming.positions import find_start
 from sessions_app.streaming.sidebar import Lost, ReadAgain, Rows, require_workspace, watch_rows
-from sessions_app.streaming.viewers import open_viewer, read_credentials, require_same_origin
+from sessions_app.streaming.viewers import open_socket_viewer, socket_request
 
 logger = logging.getLogger(__name__)
 
@@ -85,12 +85,8 @@ class SessionSocket(AsyncWebsocketConsumer):
     async def connect(self) -> None:
         """A refusal is told after accepting: before, a browser would see a bare failure."""
         await self.accept()
-        headers = {name.decode("latin-1"): v.decode("latin-1") for name, v in self.scope["headers"]}
-        credentials = read_credentials(headers)
         try:
-            if not credentials.has_key:
-                require_same_origin(headers, scheme=self.scope.get("scheme", "ws"))
-            self.viewer = await in_db_thread(open_viewer, credentials)
+            self.viewer = await in_db_thread(open_socket_viewer, socket_request(self.scope))
         except Forbidden as problem:
             await self._close(CloseCode.FORBIDDEN, problem)
         except DomainError as problem:
@@ -234,7 +230,7 @@ class SessionSocket(AsyncWebsocketConsumer):
                 await self._say(event.socket(session_id))
             return
         stored = [event.event for event in frame.events]
-        pieces = await in_db_thread(rendering.render_events, renderer, stored)
+        pieces = await in_db_thread(rendering.render_events, renderer, self.viewer.access, stored)
         for event, html in zip(frame.events, pieces, strict=True):
             await self._say(outbox.event_with_html(session_id, event, html))
 

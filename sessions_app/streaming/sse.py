@@ -16,6 +16,8 @@ from django.db import Error as DatabaseError
 from django.http import HttpRequest, HttpResponseNotAllowed, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 
+from core.api.errors import error_response, problem_of
+from core.api.request_id import request_id_of
 from core.db import in_db_thread
 from core.errors import (
     Conflict,
@@ -23,7 +25,6 @@ from core.errors import (
     InvalidInput,
     NotFound,
     Unauthenticated,
-    Unavailable,
 )
 from core.ids import InvalidId, Prefix, decode_id
 from sessions_app.streaming import outbox
@@ -33,8 +34,7 @@ from sessions_app.streaming.frames import CaughtUp, Closed, Ended, Events, Frame
 from sessions_app.streaming.hub import current_hub
 from sessions_app.streaming.metrics import streams_open
 from sessions_app.streaming.positions import Start, find_start, parse_position, parse_types
-from sessions_app.streaming.refusals import error_body, error_response
-from sessions_app.streaming.viewers import Credentials, open_viewer, read_credentials
+from sessions_app.streaming.viewers import open_viewer
 
 HEARTBEAT = b": hb\n\n"
 # A proxy that buffers or compresses would hold every event back until its buffer is full.
@@ -63,14 +63,13 @@ async def session_stream_view(request: HttpRequest, session_id: str) -> HttpResp
         return HttpResponseNotAllowed(["GET"])
     try:
         wish = _read_wish(request, session_id)
-        credentials = read_credentials(_headers(request))
-        viewer, start = await in_db_thread(_open, credentials, wish)
-    except DomainError as problem:
-        return error_response(request, problem)
-    except DatabaseError:
-        return error_response(request, Unavailable())
+        viewer, start = await in_db_thread(_open, request, wish)
+    except (DomainError, DatabaseError) as error:
+        return error_response(error, request)
     return StreamingHttpResponse(
-        _stream(viewer, start, wish), content_type="text/event-stream", headers=HEADERS
+        _stream(viewer, start, wish, request_id_of(request)),
+        content_type="text/event-stream",
+        headers=HEADERS,
     )
 
 
@@ -95,12 +94,8 @@ def _read_wish(request: HttpRequest, session_id: str) -> Wish:
     return Wish(decoded, position, parse_types(types, param="types[]"), param)
 
 
-def _headers(request: HttpRequest) -> Mapping[str, str]:
-    return {name.lower(): value for name, value in request.headers.items()}
-
-
-def _open(credentials: Credentials, wish: Wish) -> tuple[Viewer, Start]:
-    viewer = open_viewer(credentials)
+def _open(request: HttpRequest, wish: Wish) -> tuple[Viewer, Start]:
+    viewer = open_viewer(request)
     start = find_start(
         access=viewer.access,
         session_id=wish.session_id,
@@ -110,7 +105,9 @@ def _open(credentials: Credentials, wish: Wish) -> tuple[Viewer, Start]:
     return viewer, start
 
 
-async def _stream(viewer: Viewer, start: Start, wish: Wish) -> AsyncGenerator[bytes]:
+async def _stream(
+    viewer: Viewer, start: Start, wish: Wish, request_id: str
+) -> AsyncGenerator[bytes]:
     with streams_open.track_inprogress():
         async with current_hub().viewing(viewer):
             frames = follow(
@@ -120,10 +117,10 @@ async def _stream(viewer: Viewer, start: Start, wish: Wish) -> AsyncGenerator[by
                 # From the first second on, so that a proxy sees that the stream lives.
                 yield HEARTBEAT
                 async for frame in frames:
-                    yield _encode(frame, wish.session_id)
+                    yield _encode(frame, wish.session_id, request_id)
 
 
-def _encode(frame: Frame, session_id: UUID) -> bytes:
+def _encode(frame: Frame, session_id: UUID, request_id: str) -> bytes:
     """Only durable events carry an `id:`, so that nothing else moves a client's position."""
     match frame:
         case Events(events=events):
@@ -137,7 +134,8 @@ def _encode(frame: Frame, session_id: UUID) -> bytes:
         case Closed(reason=Ended.RESTART):
             return b": restart\n\n"
         case Closed(reason=reason):
-            return _message("error", orjson.dumps(error_body(ENDINGS[reason])).decode())
+            body = problem_of(ENDINGS[reason]).body(request_id)
+            return _message("error", orjson.dumps(body).decode())
         case Heartbeat():
             return HEARTBEAT
 

@@ -1,34 +1,26 @@
-"""Whose stream this is: a key or a login, by the API's rules, computed anew while it is open."""
+"""Whose stream this is, by the API's own rules, and computed anew while it is open."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from io import BytesIO
 from typing import Any
-from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.contrib import auth
-from django.http import parse_cookie
-from django.http.request import split_domain_port, validate_host
+from django.core.exceptions import DisallowedHost
+from django.core.handlers.asgi import ASGIRequest
+from django.http import HttpRequest
 
 from core.errors import Forbidden, Unauthenticated
 from orgs import principals
 from orgs.access import Access
+from orgs.api.authentication import authenticate_request
 from orgs.models import User
 from sessions_app.streaming.followers import Viewer
 
 _LOGINS = import_module(settings.SESSION_ENGINE)
-
-
-@dataclass(frozen=True, slots=True)
-class Credentials:
-    """An API key, or the key of a login; `has_key` even where the header holds nonsense."""
-
-    api_key: str = ""
-    login_key: str = ""
-    has_key: bool = False
 
 
 @dataclass(slots=True)
@@ -38,62 +30,50 @@ class _Login:
     session: Any
 
 
-def read_credentials(headers: Mapping[str, str]) -> Credentials:
-    """From header names in lower case. A key beats a cookie."""
-    if "authorization" in headers:
-        scheme, _, value = headers["authorization"].partition(" ")
-        key = value.strip() if scheme.lower() == "bearer" else ""
-        return Credentials(api_key=key, has_key=True)
-    if "x-api-key" in headers:
-        return Credentials(api_key=headers["x-api-key"].strip(), has_key=True)
-    return Credentials(login_key=_login_key(headers.get("cookie", "")))
-
-
-def open_viewer(credentials: Credentials) -> Viewer:
-    """Raises Unauthenticated."""
-    if credentials.has_key:
-        return Viewer(principals.authenticate_key(credentials.api_key), principals.refresh)
-    login_key = credentials.login_key
+def open_viewer(request: HttpRequest) -> Viewer:
+    """Raises what the API's authentication raises, and Unauthenticated for nobody."""
+    access = authenticate_request(request)
+    if access is None:
+        raise Unauthenticated
+    if access.user_id is None:
+        return Viewer(access, principals.refresh)
+    login_key = request.session.session_key or ""
 
     def recheck(_: Access) -> Access | None:
         user = _signed_in_user(login_key)
         return None if user is None else principals.access_for_user(user)
 
-    user = _signed_in_user(login_key)
-    if user is None:
-        raise Unauthenticated
-    return Viewer(principals.access_for_user(user), recheck)
+    return Viewer(access, recheck)
 
 
-def require_same_origin(headers: Mapping[str, str], *, scheme: str) -> None:
-    """A browser sends a login's cookie along whoever opens the socket: only our pages may.
+def socket_request(scope: dict[str, Any]) -> HttpRequest:
+    """A socket's opening handshake, as the request that it is."""
+    scheme = {"ws": "http", "wss": "https"}.get(scope.get("scheme", "ws"), "http")
+    request = ASGIRequest({**scope, "method": "GET", "scheme": scheme}, BytesIO())
+    request.session = _LOGINS.SessionStore(request.COOKIES.get(settings.SESSION_COOKIE_NAME))
+    return request
 
-    Raises Forbidden `origin_not_allowed`, also where there is no Origin at all.
-    """
-    origin = headers.get("origin", "")
-    host = headers.get("host", "")
-    secure = "https" if scheme in {"wss", "https"} else "http"
-    allowed = {f"{secure}://{host}", *settings.CSRF_TRUSTED_ORIGINS}
-    if _is_forwarded_https(headers):
-        allowed.add(f"https://{host}")
-    domain, _ = split_domain_port(urlsplit(origin).netloc.lower())
-    is_ours = validate_host(domain, settings.ALLOWED_HOSTS) if domain else False
-    if origin not in allowed or not (is_ours or origin in settings.CSRF_TRUSTED_ORIGINS):
+
+def open_socket_viewer(request: HttpRequest) -> Viewer:
+    """Like `open_viewer`; a login must come from our own pages. Raises Forbidden otherwise."""
+    if "authorization" not in request.headers and "x-api-key" not in request.headers:
+        _require_same_origin(request)
+        request.user = auth.get_user(request)
+    return open_viewer(request)
+
+
+def _require_same_origin(request: HttpRequest) -> None:
+    """A browser sends a login's cookie along whoever opens the socket, and no CSRF token."""
+    origin = request.headers.get("origin")
+    try:
+        own = f"{request.scheme}://{request.get_host()}"
+    except DisallowedHost:
+        own = None
+    if origin is None or origin not in {own, *settings.CSRF_TRUSTED_ORIGINS}:
         raise Forbidden(
             "origin_not_allowed",
             "A socket that a login opens must come from our own pages; use an API key elsewhere.",
         )
-
-
-def _is_forwarded_https(headers: Mapping[str, str]) -> bool:
-    if not settings.SECURE_PROXY_SSL_HEADER:
-        return False
-    name, value = settings.SECURE_PROXY_SSL_HEADER
-    return headers.get(name.removeprefix("HTTP_").replace("_", "-").lower()) == value
-
-
-def _login_key(cookie: str) -> str:
-    return parse_cookie(cookie).get(settings.SESSION_COOKIE_NAME, "")
 
 
 def _signed_in_user(login_key: str) -> User | None:

@@ -1,0 +1,106 @@
+"""What the streaming tests share: writing events, and reading a stream to a point."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Collection
+from contextlib import aclosing
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from core.db import in_db_thread
+from orgs import principals
+from orgs.access import Access
+from sessions_app import eventlog
+from sessions_app.eventlog import StoredEvent
+from sessions_app.streaming.follow import follow
+from sessions_app.streaming.followers import Viewer
+from sessions_app.streaming.frames import Events, Frame
+from sessions_app.streaming.positions import find_start
+from tests.factories import delta
+
+
+def write(session_id: UUID, *texts: str) -> int:
+    """One event per text, in one transaction; returns the head."""
+    with transaction.atomic():
+        seqs = eventlog.append(session_id=session_id, drafts=[delta(text) for text in texts])
+    return seqs[-1]
+
+
+async def write_async(session_id: UUID, *texts: str) -> int:
+    return await in_db_thread(write, session_id, *texts)
+
+
+def whole_log(session_id: UUID) -> list[StoredEvent]:
+    return eventlog.read_after(session_id=session_id, after=0, limit=1_000_000)
+
+
+def viewer_of(access: Access) -> Viewer:
+    return Viewer(access, principals.refresh)
+
+
+async def open_follow(
+    viewer: Viewer,
+    session_id: UUID,
+    position: int | None = None,
+    types: Collection[str] | None = None,
+) -> AsyncGenerator[Frame]:
+    start = await in_db_thread(
+        find_start, access=viewer.access, session_id=session_id, position=position, param="after"
+    )
+    return follow(viewer=viewer, session_id=session_id, start=start, types=types)
+
+
+class Reader:
+    """Follows on a task of its own and keeps every frame."""
+
+    def __init__(self, frames: AsyncGenerator[Frame], pause: float = 0) -> None:
+        self.frames: list[Frame] = []
+        self._task = asyncio.create_task(self._read(frames, pause))
+
+    async def _read(self, frames: AsyncGenerator[Frame], pause: float) -> None:
+        async with aclosing(frames):
+            async for frame in frames:
+                self.frames.append(frame)
+                if pause:
+                    await asyncio.sleep(pause)
+
+    @property
+    def texts(self) -> list[str]:
+        return [
+            event.event.json
+            for frame in self.frames
+            if isinstance(frame, Events)
+            for event in frame.events
+        ]
+
+    @property
+    def seqs(self) -> list[int]:
+        return [
+            event.seq
+            for frame in self.frames
+            if isinstance(frame, Events)
+            for event in frame.events
+        ]
+
+    @property
+    def has_ended(self) -> bool:
+        return self._task.done()
+
+    def told(self, kind: type[Any]) -> list[Any]:
+        return [frame for frame in self.frames if isinstance(frame, kind)]
+
+    async def until(self, condition: Callable[[], Any], seconds: float = 10) -> None:
+        await until(condition, seconds)
+
+    async def close(self) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+
+async def until(condition: Callable[[], Any], seconds: float = 10) -> None:
+    async with asyncio.timeout(seconds):
+        while not condition():
+            await asyncio.sleep(0.01)
