@@ -1,0 +1,1 @@
+"""Benchmarks: ours, the bare floor, and their ratio from one interleaved run."""
