@@ -1,0 +1,10 @@
+from __future__ import annotations
+
+from django.urls import path
+
+from orgs.web import views
+
+urlpatterns = [
+    path("sign-in/", views.sign_in),
+    path("sign-out/", views.sign_out),
+]

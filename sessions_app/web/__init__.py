@@ -1,0 +1,1 @@
+"""The browser's window onto sessions: views, view models and live fragments."""

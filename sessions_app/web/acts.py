@@ -1,0 +1,206 @@
+"""What people do on pages: plain forms, which the scripts send too. Services do the work."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import orjson
+from django.http import HttpRequest, HttpResponseBase, JsonResponse
+from django.views.decorators.http import require_GET, require_POST
+
+from core.clock import rfc3339
+from core.errors import InvalidInput
+from core.ids import Prefix, encode_id
+from orgs.access import Access
+from sessions_app import eventlog
+from sessions_app.services.archiving import archive_session, unarchive_session
+from sessions_app.services.composer_drafts import get_draft, save_draft
+from sessions_app.services.idempotency import Answer, KeyedRequest, run_once
+from sessions_app.services.personal import mark_read, set_pinned
+from sessions_app.services.sessions import (
+    NewSession,
+    SessionChanges,
+    create_session,
+    update_session,
+)
+from sessions_app.services.turns import Prompt, interrupt_session, submit_prompt
+from sessions_app.web.live import LiveRenderer
+from sessions_app.web.pages import find_session
+from sessions_app.web.shell import done, for_people, parse_id
+
+LIVE_EVENTS = 500
+
+
+@require_POST
+@for_people
+def begin(request: HttpRequest, workspace: str, *, access: Access) -> HttpResponseBase:
+    """A new session with its first prompt."""
+    workspace_id = parse_id(Prefix.WORKSPACE, workspace)
+    text = request.POST.get("text", "")
+    _require_text(text)
+
+    def create() -> Answer:
+        new = NewSession(workspace_id=workspace_id, prompts=(Prompt(content=text),))
+        session = create_session(access=access, new=new)
+        return Answer(201, orjson.dumps({"session": session.public_id}).decode())
+
+    answer = run_once(
+        access=access,
+        request=_keyed(request, "web.begin", workspace, {"text": text}),
+        operation=create,
+        recheck=lambda first: _recheck(access, first),
+    )
+    _empty_draft(access, workspace_id, _number(request, "draft_revision"))
+    public_id = orjson.loads(answer.body)["session"]
+    return done(request, f"/s/{public_id}/", session=public_id)
+
+
+@require_POST
+@for_people
+def send(request: HttpRequest, session: str, *, access: Access) -> HttpResponseBase:
+    """A prompt. The same key again is the same prompt, once."""
+    row = find_session(access, session)
+    text = request.POST.get("text", "")
+    _require_text(text)
+    prompt = Prompt(content=text, draft_revision=_number(request, "draft_revision"))
+
+    def submit() -> Answer:
+        receipt = submit_prompt(access=access, session_id=row.pk, prompt=prompt)
+        turn = encode_id(Prefix.TURN, receipt.turn_id) if receipt.turn_id else ""
+        body = {"turn": turn, "seq": receipt.seq, "held": receipt.held}
+        return Answer(202, orjson.dumps(body).decode())
+
+    answer = run_once(
+        access=access,
+        request=_keyed(request, "web.send", session, {"text": text}),
+        operation=submit,
+        recheck=lambda _: None,
+    )
+    return done(request, f"/s/{session}/#end", **orjson.loads(answer.body))
+
+
+@require_POST
+@for_people
+def stop(request: HttpRequest, session: str, *, access: Access) -> HttpResponseBase:
+    row = find_session(access, session)
+    receipt = interrupt_session(access=access, session_id=row.pk)
+    return done(request, f"/s/{session}/", stopped=receipt.changed)
+
+
+@require_POST
+@for_people
+def rename(request: HttpRequest, session: str, *, access: Access) -> HttpResponseBase:
+    row = find_session(access, session)
+    changes = SessionChanges(title=request.POST.get("title", "").strip())
+    update_session(access=access, session_id=row.pk, changes=changes)
+    return done(request, f"/s/{session}/", title=changes.title)
+
+
+@require_POST
+@for_people
+def pin(request: HttpRequest, session: str, *, access: Access) -> HttpResponseBase:
+    row = find_session(access, session)
+    pinned = request.POST.get("pinned") == "1"
+    set_pinned(access=access, session_id=row.pk, pinned=pinned)
+    return done(request, f"/s/{session}/", pinned=pinned)
+
+
+@require_POST
+@for_people
+def read(request: HttpRequest, session: str, *, access: Access) -> HttpResponseBase:
+    """Seen up to here."""
+    row = find_session(access, session)
+    seq = min(_number(request, "seq") or 0, row.head_seq)
+    mark_read(access=access, session_id=row.pk, seq=seq)
+    return done(request, f"/s/{session}/", seq=seq)
+
+
+@require_POST
+@for_people
+def archive(request: HttpRequest, session: str, *, access: Access) -> HttpResponseBase:
+    """A working one is archived only with the confirmed `stop`."""
+    row = find_session(access, session)
+    archive_session(access=access, session_id=row.pk, stop=request.POST.get("stop") == "1")
+    home = f"/w/{encode_id(Prefix.WORKSPACE, row.workspace_id)}/"
+    return done(request, home, archived=True, home=home)
+
+
+@require_POST
+@for_people
+def restore(request: HttpRequest, session: str, *, access: Access) -> HttpResponseBase:
+    row = find_session(access, session)
+    unarchive_session(access=access, session_id=row.pk)
+    return done(request, f"/s/{session}/", archived=False)
+
+
+@require_POST
+@for_people
+def session_draft(request: HttpRequest, session: str, *, access: Access) -> HttpResponseBase:
+    row = find_session(access, session)
+    return _save_draft(request, access, row.workspace_id, row.pk)
+
+
+@require_POST
+@for_people
+def workspace_draft(request: HttpRequest, workspace: str, *, access: Access) -> HttpResponseBase:
+    return _save_draft(request, access, parse_id(Prefix.WORKSPACE, workspace), None)
+
+
+@require_GET
+@for_people
+def live(request: HttpRequest, session: str, *, access: Access) -> HttpResponseBase:
+    """What the page lacks after a seq, as patches: the way of browsers without a socket."""
+    row = find_session(access, session)
+    after = int(request.GET.get("after", "0"))
+    renderer = LiveRenderer(row, access, min(after, row.head_seq))
+    events = eventlog.read_after(session_id=row.pk, after=after, limit=LIVE_EVENTS)
+    answers = renderer.render_all(events)
+    patches = [patch for answer in answers if answer for patch in answer["patches"]]
+    seq = events[-1].seq if events else after
+    return JsonResponse({"patches": patches, "seq": seq, "more": seq < row.head_seq})
+
+
+def _save_draft(
+    request: HttpRequest, access: Access, workspace_id: UUID, session_id: UUID | None
+) -> HttpResponseBase:
+    draft = save_draft(
+        access=access,
+        workspace_id=workspace_id,
+        session_id=session_id,
+        text=request.POST.get("text", ""),
+        expected_revision=_number(request, "revision") or 0,
+    )
+    return done(request, "/", revision=draft.revision, at=rfc3339(draft.updated_at))
+
+
+def _empty_draft(access: Access, workspace_id: UUID, sent_revision: int | None) -> None:
+    """Nothing newer than what was sent."""
+    draft = get_draft(access=access, workspace_id=workspace_id, session_id=None)
+    if draft.text and draft.revision == sent_revision:
+        save_draft(
+            access=access,
+            workspace_id=workspace_id,
+            session_id=None,
+            text="",
+            expected_revision=draft.revision,
+        )
+
+
+def _recheck(access: Access, first: Answer) -> None:
+    find_session(access, orjson.loads(first.body)["session"])
+
+
+def _keyed(request: HttpRequest, route: str, target: str, body: dict[str, Any]) -> KeyedRequest:
+    key = request.headers.get("Idempotency-Key") or request.POST.get("key", "")
+    return KeyedRequest(route, target, key, body)
+
+
+def _require_text(text: str) -> None:
+    if not text.strip():
+        raise InvalidInput("empty_prompt", "Write something first.", param="text")
+
+
+def _number(request: HttpRequest, name: str) -> int | None:
+    text = request.POST.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None

@@ -1,0 +1,162 @@
+"""The parts of a session page that are state, not history: each can be rendered alone."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from datetime import tzinfo
+from typing import Any
+
+from django.db import connection
+from django.template.loader import render_to_string
+
+from core.ids import Prefix, encode_id
+from orgs.access import Access
+from orgs.roles import Action
+from sessions_app.domain.vocabulary import STARTED_UNFINISHED, SessionStatus, TurnStatus
+from sessions_app.models import Session, Turn
+
+# Which parts an event may change.
+REGIONS_BY_TYPE: dict[str, frozenset[str]] = {
+    "session.updated": frozenset({"title", "model"}),
+    "session.archived": frozenset({"state", "strip", "foot"}),
+    "session.unarchived": frozenset({"state", "strip", "foot"}),
+    "session.status_running": frozenset({"state", "strip"}),
+    "session.status_rescheduled": frozenset({"state", "strip"}),
+    "session.status_idle": frozenset({"state", "strip"}),
+    "session.status_terminated": frozenset({"state", "strip", "foot"}),
+    "user.message": frozenset({"strip", "state", "title"}),
+    "turn.withdrawn": frozenset({"strip"}),
+    "turn.started": frozenset({"strip", "state", "model"}),
+    "turn.completed": frozenset({"strip", "usage", "state"}),
+    "turn.failed": frozenset({"strip", "usage", "state"}),
+    "turn.cancelled": frozenset({"strip", "usage", "state"}),
+    "turn.recovering": frozenset({"strip", "state"}),
+    "attempt.started": frozenset({"strip", "state"}),
+    "step.checkpoint": frozenset({"strip", "model"}),
+    "model.usage": frozenset({"usage"}),
+}
+ALL_REGIONS = ("title", "state", "model", "strip", "foot", "usage")
+_STATE_WORDS = {"working": "Working", "failed": "Failed", "retrying": "Waiting", "": ""}
+
+
+def regions_of(types: Iterable[str]) -> frozenset[str]:
+    return frozenset().union(*(REGIONS_BY_TYPE.get(kind, frozenset()) for kind in types))
+
+
+def display_title(session: Session) -> str:
+    """A session without a title shows its first words, else its id."""
+    return session.title or session.preview_text or session.public_id
+
+
+def session_state(session: Session) -> str:
+    """The strongest: failed, working. Empty: idle."""
+    if session.status == SessionStatus.RESCHEDULING:
+        return "retrying"
+    if session.is_working or session.status == SessionStatus.RUNNING:
+        return "working"
+    reason = (session.stop_reason or {}).get("type")
+    return "failed" if reason in {"error", "retries_exhausted"} else ""
+
+
+def state_word(state: str) -> str:
+    return _STATE_WORDS[state]
+
+
+def session_context(
+    *, session: Session, access: Access, zone: tzinfo | None, names: Collection[str] = ALL_REGIONS
+) -> dict[str, Any]:
+    """What the named parts show. The session was read with this access just now."""
+    state = session_state(session)
+    may_control = access.may(
+        Action.SESSION_CONTROL, session.workspace_id, maker_id=session.maker_id
+    )
+    context: dict[str, Any] = {
+        "session": session,
+        "session_id": session.public_id,
+        "title": display_title(session),
+        "state": state,
+        "state_word": state_word(state),
+        "may_control": may_control,
+        "is_archived": session.archived_at is not None,
+        "is_open": session.archived_at is None and session.status != SessionStatus.TERMINATED,
+        "zone": zone,
+    }
+    if {"strip", "foot"} & set(names):
+        context |= _work(session)
+    if "usage" in names:
+        context["usage"] = _usage(session)
+    return context
+
+
+def render_regions(
+    *, session: Session, access: Access, zone: tzinfo | None, names: Collection[str]
+) -> dict[str, str]:
+    """Markup by name."""
+    context = session_context(session=session, access=access, zone=zone, names=names)
+    return {name: render_to_string(f"parts/{name}.html", context) for name in sorted(names)}
+
+
+def _work(session: Session) -> dict[str, Any]:
+    unfinished = session.turns.filter(status__in=[*STARTED_UNFINISHED, TurnStatus.QUEUED])
+    turns = list(unfinished.select_related("author", "author_key").order_by("source", "rank"))
+    started = next((turn for turn in turns if turn.status != TurnStatus.QUEUED), None)
+    queued = [turn for turn in turns if turn.status == TurnStatus.QUEUED]
+    # The first of an idle session starts at once: it stands in the transcript.
+    waiting = queued if started else queued[1:]
+    ahead = started or (queued[0] if queued else None)
+    return {
+        "running": started,
+        "starting": queued[0] if queued and not started else None,
+        "queued": _queue_rows(waiting, ahead),
+        "is_busy": ahead is not None,
+    }
+
+
+def _queue_rows(waiting: list[Turn], ahead: Turn | None) -> list[dict[str, Any]]:
+    """Each waits for the one before it; the first for the turn that runs."""
+    rows = []
+    for place, turn in enumerate(waiting, start=1):
+        why = f"after {place - 1}" if place > 1 else f"after turn {ahead.number if ahead else '?'}"
+        author = turn.author.name if turn.author else getattr(turn.author_key, "name", "")
+        rows.append({"turn": turn, "place": place, "why": why, "author": author})
+    return rows
+
+
+USAGE = """
+SELECT turn_id, coalesce(sum((payload->>'input_tokens')::bigint), 0),
+       coalesce(sum((payload->>'output_tokens')::bigint), 0)
+FROM sessions_app_event WHERE session_id = %s AND type = 'model.usage'
+GROUP BY turn_id ORDER BY min(seq)
+"""
+
+
+def _usage(session: Session) -> dict[str, Any]:
+    with connection.cursor() as cursor:
+        cursor.execute(USAGE, [session.pk])
+        rows = cursor.fetchall()
+    totals = [read + written for _, read, written in rows][-7:]
+    top = max(totals, default=0) or 1
+    width = 100 / max(len(totals), 1)
+    bars = [
+        {"x": f"{place * width:.1f}", "width": f"{max(width - 2, 1):.1f}",
+         "height": f"{max(2, 34 * total / top):.1f}", "y": f"{34 - max(2, 34 * total / top):.1f}"}
+        for place, total in enumerate(totals)
+    ]
+    return {
+        "input": short_number(sum(row[1] for row in rows)),
+        "output": short_number(sum(row[2] for row in rows)),
+        "turns": session.turn_count,
+        "bars": bars if len(bars) > 1 else [],
+        "first": max(session.turn_count - len(bars) + 1, 1),
+    }
+
+
+def short_number(number: int) -> str:
+    """`950`, `76k`, `1.2M`."""
+    if number < 1_000:
+        return str(number)
+    return f"{number / 1_000:.0f}k" if number < 1_000_000 else f"{number / 1_000_000:.1f}M"
+
+
+def public_session_id(session: Session) -> str:
+    return encode_id(Prefix.SESSION, session.pk)

@@ -1,0 +1,162 @@
+"""Items made into fragments: the one markup that pages, Load earlier and live frames share."""
+
+from __future__ import annotations
+
+import html
+import re
+from dataclasses import dataclass
+from datetime import date, datetime, tzinfo
+from typing import Any
+
+from django.template.loader import render_to_string
+from django.utils.safestring import SafeString, mark_safe
+
+from core.clock import now
+from core.ids import Prefix, encode_id
+from core.text import clip
+from sessions_app.models import Session
+from sessions_app.web.markdown import render_blocks, render_markdown
+from sessions_app.web.times import day_name, duration
+from sessions_app.web.transcript import Call, Item, call_summary
+
+PROMPT_SHOWN_CHARACTERS = 12_000
+OUTPUT_SHOWN_CHARACTERS = 1_600
+INPUT_SHOWN_CHARACTERS = 1_600
+FOLD_CALLS_ABOVE = 4
+_INLINE_CODE = re.compile(r"`([^`\n]{1,300})`")
+_TOOL_ICONS = (
+    (("read", "file", "write", "edit"), "file-text"),
+    (("search", "find", "lookup"), "search"),
+    (("shell", "exec", "run", "append"), "square-terminal"),
+    (("query", "database", "sql"), "database"),
+    (("http", "fetch", "web"), "globe"),
+    (("session",), "messages-square"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """An item with its markup, and the day mark that stands above it."""
+
+    html: SafeString
+    day: str
+    day_key: str
+
+
+def render_items(items: list[Item], *, session: Session, zone: tzinfo) -> list[Placed]:
+    """With a day mark above the first item and above each prompt of a new day."""
+    placed: list[Placed] = []
+    shown: date | None = None
+    today = now().astimezone(zone).date()
+    for item in items:
+        day = item.at.astimezone(zone).date()
+        begins = shown is None or (item.type == "user.message" and day != shown)
+        shown = day if begins else shown
+        mark = (day_name(day, today), day.isoformat()) if begins else ("", "")
+        placed.append(Placed(render_item(item, session=session, zone=zone), *mark))
+    return placed
+
+
+def render_item(item: Item, *, session: Session, zone: tzinfo | None = None) -> SafeString:
+    context: dict[str, Any] = {
+        "item": item,
+        "zone": zone,
+        "session_id": encode_id(Prefix.SESSION, session.pk),
+        **_VIEWS.get(item.type, _no_view)(item),
+    }
+    return render_to_string(f"events/{item.type}.html", context)
+
+
+def _no_view(item: Item) -> dict[str, Any]:
+    return {}
+
+
+def _prompt(item: Item) -> dict[str, Any]:
+    shown = item.text[:PROMPT_SHOWN_CHARACTERS]
+    return {"text": plain_text(shown), "hidden": len(item.text) - len(shown)}
+
+
+def plain_text(text: str) -> SafeString:
+    """As written, line by line; only `code` is told apart."""
+    return mark_safe(_INLINE_CODE.sub(r"<code>\1</code>", html.escape(text)))  # noqa: S308
+
+
+def _prose(item: Item) -> dict[str, Any]:
+    # A text that grows is rendered by the live rules, so that its next frame fits on it.
+    made = render_blocks(item.text).html if item.is_open else render_markdown(item.text)
+    return {"prose": mark_safe(made)}  # noqa: S308 (cleaned by an allow-list)
+
+
+def _thinking(item: Item) -> dict[str, Any]:
+    spent = duration(item.facts.get("duration_ms"))
+    return {**_prose(item), "spent": spent, "who": item.facts.get("model") or "The model"}
+
+
+def _calls(item: Item) -> dict[str, Any]:
+    views = [call_view(call) for call in item.calls]
+    done = all(call.outcome for call in item.calls)
+    total = sum(call.duration_ms or 0 for call in item.calls)
+    failed = sum(call.outcome == "error" for call in item.calls)
+    unknown = sum(call.outcome == "unknown" for call in item.calls)
+    return {
+        "calls": views,
+        "is_folded": done and len(views) > FOLD_CALLS_ABOVE,
+        "total": duration(total),
+        "failed": failed,
+        "unknown": unknown,
+    }
+
+
+def call_view(call: Call) -> dict[str, Any]:
+    word, state, mark = _outcome(call)
+    pretty = "\n".join(f"{key}: {_value(value)}" for key, value in call.input.items())
+    return {
+        "call": call,
+        "icon": _tool_icon(call.name),
+        "summary": call_summary(call),
+        "word": word,
+        "state": state,
+        "mark": mark,
+        "input": clip(pretty, INPUT_SHOWN_CHARACTERS),
+        "output": clip(call.text, OUTPUT_SHOWN_CHARACTERS),
+        "is_cut": len(call.text) > OUTPUT_SHOWN_CHARACTERS or len(pretty) > INPUT_SHOWN_CHARACTERS,
+    }
+
+
+def _value(value: Any) -> str:
+    return value if isinstance(value, str) else repr(value)
+
+
+def _outcome(call: Call) -> tuple[str, str, str]:
+    """Word, class, mark."""
+    match call.outcome:
+        case "":
+            return "Running", "is-working", "working"
+        case "ok":
+            return duration(call.duration_ms), "", "done"
+        case "unknown":
+            return "Outcome unknown", "is-unknown", "needs_you"
+        case _:
+            return "Failed", "is-failed", "failed"
+
+
+def _tool_icon(name: str) -> str:
+    lowered = name.lower()
+    for words, icon in _TOOL_ICONS:
+        if any(word in lowered for word in words):
+            return icon
+    return "wrench"
+
+
+def _recovering(item: Item) -> dict[str, Any]:
+    resumed: datetime | None = item.facts["resumed_at"]
+    return {"resumed_at": resumed, "is_lost": item.facts["reason"] == "worker_lost"}
+
+
+_VIEWS = {
+    "user.message": _prompt,
+    "agent.message": _prose,
+    "agent.thinking": _thinking,
+    "agent.tool_use": _calls,
+    "turn.recovering": _recovering,
+}

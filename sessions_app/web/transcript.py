@@ -1,0 +1,358 @@
+"""The log as people read it: events folded into items, one at a time, on page and live alike.
+
+A page folds the events it loads; a live stream goes on with the same fold. So what a reload
+shows is what a tab that never left shows. This module renders nothing and reads nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from sessions_app.eventlog import StoredEvent
+
+Json = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Call:
+    """One tool call; `outcome` is empty while it runs."""
+
+    key: str
+    name: str
+    seq: int
+    at: datetime
+    input: Json
+    outcome: str = ""
+    text: str = ""
+    result_seq: int = 0
+    duration_ms: int | None = None
+
+
+@dataclass(slots=True)
+class Item:
+    """One thing in the transcript. `type` is the event type whose fragment shows it."""
+
+    key: str
+    type: str
+    seq: int
+    at: datetime
+    turn: str = ""
+    text: str = ""
+    is_open: bool = False  # text still grows
+    is_abandoned: bool = False
+    is_interrupted: bool = False
+    calls: list[Call] = field(default_factory=list)
+    facts: Json = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """`kind`: put (new or changed as a whole), grow (text was added), drop."""
+
+    kind: str
+    item: Item
+
+
+@dataclass(slots=True)
+class OpenTurn:
+    id: str
+    number: int = 0
+    step: int = 0
+    model: str = ""
+
+
+class Transcript:
+    """`add` returns what changed. Items are in the order of the page."""
+
+    def __init__(self, find_prompt: Callable[[str], Json | None] | None = None) -> None:
+        self.items: list[Item] = []
+        self.turn: OpenTurn | None = None
+        self._by_key: dict[str, Item] = {}
+        self._waiting: dict[str, Json] = {}  # prompts behind a running turn, by turn id
+        self._numbers: dict[str, int] = {}
+        self._calls: dict[str, tuple[Item, Call]] = {}
+        self._interrupt: Json = {}
+        self._find_prompt = find_prompt
+
+    def add_all(self, events: Iterable[StoredEvent]) -> None:
+        for event in events:
+            self.add(event)
+
+    def add(self, event: StoredEvent) -> list[Change]:
+        """What this event changes on the page; nothing for bookkeeping."""
+        handle = _HANDLERS.get(event.type)
+        if handle is None:
+            return self._unknown(event) if event.type not in SILENT_TYPES else []
+        return handle(self, event.data)
+
+    def get(self, key: str) -> Item | None:
+        return self._by_key.get(key)
+
+    def previous_key(self, item: Item) -> str:
+        """The item above it; empty for the first."""
+        place = self.items.index(item)
+        return self.items[place - 1].key if place else ""
+
+    def forget_closed(self) -> None:
+        """Keep what can still change: the end of a long page is all that a stream needs."""
+        keep = self.turn.id if self.turn else ""
+        kept = [item for item in self.items[:-1] if keep and item.turn == keep]
+        self.items = [*kept, *self.items[-1:]]
+        self._by_key = {item.key: item for item in self.items}
+
+    # ── Prompts and turns ──
+    def _user_message(self, data: Json) -> list[Change]:
+        turn = data.get("turn_id", "")
+        if self.turn is None and not self._waiting:
+            return [self._put_prompt(turn, data)]
+        self._waiting[turn] = data
+        return []
+
+    def _put_prompt(self, turn: str, data: Json) -> Change:
+        item = _item(data, key=turn or data["id"], kind="user.message")
+        item.text = _text(data["content"])
+        item.facts = {"author": data["author"]["name"], "by": data["author"]["type"]}
+        return self._append(item)
+
+    def _turn_queued(self, data: Json) -> list[Change]:
+        self._numbers[data.get("turn_id", "")] = data["number"]
+        return []
+
+    def _turn_started(self, data: Json) -> list[Change]:
+        turn = data.get("turn_id", "")
+        changes = self._abandon_open()
+        self.turn = OpenTurn(turn, data["number"], 0, data["model"].get("display_name", ""))
+        prompt = self._waiting.pop(turn, None)
+        if turn in self._by_key:
+            return changes
+        if prompt is None and self._find_prompt is not None:
+            prompt = self._find_prompt(turn)
+        return [*changes, self._put_prompt(turn, prompt)] if prompt else changes
+
+    def _turn_withdrawn(self, data: Json) -> list[Change]:
+        turn = data.get("turn_id", "")
+        self._waiting.pop(turn, None)
+        item = self._by_key.get(turn)
+        return [self._drop(item)] if item else []
+
+    def _turn_completed(self, data: Json) -> list[Change]:
+        changes = self._abandon_open()
+        self.turn = None
+        return changes
+
+    def _turn_failed(self, data: Json) -> list[Change]:
+        number = self.turn.number if self.turn else self._numbers.get(data.get("turn_id", ""), 0)
+        changes = self._turn_completed(data)
+        item = _item(data, key=data["id"], kind="turn.failed")
+        item.facts = {"number": number, **data["error"]}
+        if (turn := data.get("turn_id", "")) in self._waiting:
+            changes.append(self._put_prompt(turn, self._waiting.pop(turn)))
+        return [*changes, self._append(item)]
+
+    def _user_interrupt(self, data: Json) -> list[Change]:
+        self._interrupt = data
+        return []
+
+    def _turn_cancelled(self, data: Json) -> list[Change]:
+        changes = self._turn_completed(data)
+        item = _item(data, key=data["id"], kind="turn.cancelled")
+        author = self._interrupt.get("author") or {}
+        item.facts = {"by": author.get("name", "")}
+        self._interrupt = {}
+        return [*changes, self._append(item)]
+
+    def _turn_recovering(self, data: Json) -> list[Change]:
+        changes = self._abandon_open()
+        step = self.turn.step if self.turn else 0
+        item = _item(data, key=f"recovering-{data.get('turn_id', '')}-{data['seq']}", kind="turn.recovering")
+        item.facts = {"reason": data["reason"], "step": step, "resumed_at": None}
+        return [*changes, self._append(item)]
+
+    def _attempt_started(self, data: Json) -> list[Change]:
+        changes = self._abandon_open()
+        if self.turn is None and data.get("turn_id"):
+            self.turn = OpenTurn(data["turn_id"])
+        note = next((i for i in reversed(self.items) if i.type == "turn.recovering"), None)
+        if note and note.turn == data.get("turn_id") and note.facts["resumed_at"] is None:
+            note.facts["resumed_at"] = _when(data)
+            changes.append(Change("put", note))
+        return changes
+
+    def _checkpoint(self, data: Json) -> list[Change]:
+        changes = self._abandon_open()
+        if self.turn is None:
+            self.turn = OpenTurn(data.get("turn_id", ""))
+        self.turn.step = data["step"]
+        self.turn.model = data["model"].get("display_name") or self.turn.model
+        return changes
+
+    # ── What the agent wrote ──
+    def _delta(self, data: Json, kind: str) -> list[Change]:
+        key = _text_key(kind, data["message_id"])
+        item = self._by_key.get(key)
+        if item is not None:
+            if not item.is_open:  # sealed: nothing comes twice
+                return []
+            item.text += data["text"]
+            return [Change("grow", item)]
+        changes = self._abandon_open(except_kind=kind)
+        item = _item(data, key=key, kind=kind)
+        item.text, item.is_open = data["text"], True
+        item.facts = {"model": self.turn.model if self.turn else ""}
+        return [*changes, self._append(item)]
+
+    def _message_delta(self, data: Json) -> list[Change]:
+        return self._delta(data, "agent.message")
+
+    def _thinking_delta(self, data: Json) -> list[Change]:
+        return self._delta(data, "agent.thinking")
+
+    def _message(self, data: Json) -> list[Change]:
+        item, is_new = self._seal(data, "agent.message", _text(data["content"]))
+        item.is_interrupted = bool(data.get("interrupted"))
+        if not item.text.strip():
+            return [] if is_new else [self._drop(item)]
+        return [self._append(item) if is_new else Change("put", item)]
+
+    def _thinking(self, data: Json) -> list[Change]:
+        item, is_new = self._seal(data, "agent.thinking", data["text"])
+        item.facts = {"model": item.facts.get("model", ""), "duration_ms": data["duration_ms"]}
+        return [self._append(item) if is_new else Change("put", item)]
+
+    def _seal(self, data: Json, kind: str, text: str) -> tuple[Item, bool]:
+        key = _text_key(kind, data["message_id"])
+        found = self._by_key.get(key)
+        item = found or _item(data, key=key, kind=kind)
+        if found is None:
+            item.facts = {"model": self.turn.model if self.turn else ""}
+        item.text, item.is_open, item.is_abandoned = text, False, False
+        return item, found is None
+
+    def _abandon_open(self, except_kind: str = "") -> list[Change]:
+        """Text that no final event sealed, and that something else follows, is folded away.
+
+        Thinking and its answer may overlap; two texts of one kind may not.
+        """
+        changes = []
+        for item in [i for i in self.items if i.is_open]:
+            if except_kind and item.type != except_kind:
+                continue
+            item.is_open, item.is_abandoned = False, True
+            changes.append(Change("put", item) if item.text.strip() else self._drop(item))
+        return changes
+
+    # ── Tools ──
+    def _tool_use(self, data: Json) -> list[Change]:
+        call = Call(data["id"], data["name"], data["seq"], _when(data), data["input"])
+        group = self._open_group(data)
+        is_new = group is None
+        item = group or _item(data, key=f"calls-{data['id']}", kind="agent.tool_use")
+        item.calls.append(call)
+        self._calls[call.key] = (item, call)
+        return [self._append(item) if is_new else Change("put", item)]
+
+    def _open_group(self, data: Json) -> Item | None:
+        """Neighbours share one box; a closed fold of many begins anew with the next turn."""
+        last = self.items[-1] if self.items else None
+        if last and last.type == "agent.tool_use" and last.turn == data.get("turn_id", ""):
+            return last
+        return None
+
+    def _tool_result(self, data: Json) -> list[Change]:
+        found = self._calls.pop(data["tool_use_id"], None)
+        if found is None:  # its call stands on an earlier page
+            return []
+        item, call = found
+        call.outcome = data["outcome"]
+        call.text = _text(data["content"])
+        call.duration_ms = data.get("duration_ms")
+        call.result_seq = data["seq"]
+        return [Change("put", item)]
+
+    # ── The session itself ──
+    def _note(self, data: Json) -> list[Change]:
+        return [self._append(_item(data, key=data["id"], kind=data["type"]))]
+
+    def _unknown(self, event: StoredEvent) -> list[Change]:
+        item = _item(event.data, key=event.data["id"], kind="_unknown")
+        item.facts = {"type": event.type}
+        return [self._append(item)]
+
+    def _append(self, item: Item) -> Change:
+        self.items.append(item)
+        self._by_key[item.key] = item
+        return Change("put", item)
+
+    def _drop(self, item: Item) -> Change:
+        self.items.remove(item)
+        self._by_key.pop(item.key, None)
+        return Change("drop", item)
+
+
+def _item(data: Json, *, key: str, kind: str) -> Item:
+    return Item(key, kind, data["seq"], _when(data), data.get("turn_id", ""))
+
+
+def _text_key(kind: str, message_id: str) -> str:
+    return f"{message_id}-thinking" if kind == "agent.thinking" else message_id
+
+
+def _when(data: Json) -> datetime:
+    return datetime.fromisoformat(data["created_at"])
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    return "\n\n".join(block.get("text", "") for block in content if block.get("type") == "text")
+
+
+def call_summary(call: Call) -> str:
+    """The arguments in one line: the only text where there is one, else compact JSON."""
+    values = list(call.input.values())
+    texts = [value for value in values if isinstance(value, str) and value]
+    if len(texts) == 1:
+        return texts[0][:200]
+    return orjson.dumps(call.input).decode()[:200] if call.input else ""
+
+
+# Bookkeeping that the page shows elsewhere, or not at all.
+SILENT_TYPES = frozenset(
+    {
+        "session.created",
+        "session.updated",
+        "session.status_running",
+        "session.status_rescheduled",
+        "session.status_idle",
+        "session.error",
+        "attempt.ended",
+        "model.usage",
+    }
+)
+_HANDLERS: dict[str, Callable[[Transcript, Json], list[Change]]] = {
+    "user.message": Transcript._user_message,
+    "user.interrupt": Transcript._user_interrupt,
+    "turn.queued": Transcript._turn_queued,
+    "turn.started": Transcript._turn_started,
+    "turn.withdrawn": Transcript._turn_withdrawn,
+    "turn.completed": Transcript._turn_completed,
+    "turn.failed": Transcript._turn_failed,
+    "turn.cancelled": Transcript._turn_cancelled,
+    "turn.recovering": Transcript._turn_recovering,
+    "attempt.started": Transcript._attempt_started,
+    "step.checkpoint": Transcript._checkpoint,
+    "agent.message_delta": Transcript._message_delta,
+    "agent.message": Transcript._message,
+    "agent.thinking_delta": Transcript._thinking_delta,
+    "agent.thinking": Transcript._thinking,
+    "agent.tool_use": Transcript._tool_use,
+    "agent.tool_result": Transcript._tool_result,
+    "session.archived": Transcript._note,
+    "session.unarchived": Transcript._note,
+    "session.status_terminated": Transcript._note,
+}
