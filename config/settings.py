@@ -146,6 +146,8 @@ TEMPLATES: list[dict[str, Any]] = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
             ],
+            # Icons, marks and times: named here, so that apps below may use them in templates.
+            "libraries": {"web": "sessions_app.web.tags"},
         },
     },
 ]
@@ -271,6 +273,8 @@ KEY_LIFETIME_DAYS = env.number("KEY_LIFETIME_DAYS", 90, minimum=1)
 IDEMPOTENCY_HOURS = env.number("IDEMPOTENCY_HOURS", 24, minimum=1)
 
 # ── API ──
+# Requests of one person or key, per minute and web process. It stops runaways, and is no quota.
+RATE_LIMIT_PER_MINUTE = env.number("RATE_LIMIT_PER_MINUTE", 6_000, minimum=1)
 REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["orgs.api.authentication.AccessAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
@@ -286,6 +290,13 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "VERSION": "1",
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
+    "ENUM_ADD_EXPLICIT_BLANK_NULL_CHOICE": False,
+    "SCHEMA_PATH_PREFIX": "/v1",
+    "POSTPROCESSING_HOOKS": [
+        "sessions_app.api.openapi.add_stream",
+        "core.api.schema.add_error_responses",
+    ],
 }
 # E-mail addresses are unique whatever the case of their letters: by a constraint over lower().
 SILENCED_SYSTEM_CHECKS = ["auth.E003", "auth.W004"]
