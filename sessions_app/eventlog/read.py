@@ -41,7 +41,7 @@ CROSS JOIN LATERAL (
     WHERE session_id = followed_id AND seq > position ORDER BY seq LIMIT %(limit)s
 ) AS event
 ORDER BY session_id, seq
-"""  # noqa: S608 (constants alone)
+"""
 CONSTANTS = {"deltas": sorted(DELTA_TYPES), "inputs": sorted(INPUT_TYPES)}
 
 

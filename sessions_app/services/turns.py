@@ -165,8 +165,11 @@ def _note_author(session: Session, access: Access, prompt: Prompt) -> None:
     """Who sends follows the session, and the draft that was sent is gone."""
     if access.user_id is None:
         return
-    PersonalState.objects.update_or_create(
-        session_id=session.pk, user_id=access.user_id, defaults={"follows": True}
+    PersonalState.objects.bulk_create(
+        [PersonalState(session_id=session.pk, user_id=access.user_id, follows=True)],
+        update_conflicts=True,
+        update_fields=["follows"],
+        unique_fields=["session", "user"],
     )
     if prompt.draft_revision is not None:
         consume_draft(user_id=access.user_id, session=session, sent_revision=prompt.draft_revision)
