@@ -156,15 +156,15 @@ def _begin_call(turn: _Turn, body: Mapping[str, Any]) -> None:
         arguments if isinstance(arguments, dict) else {},
     )
     response.calls.append(_Call(str(body.get("id", "")), call_id, made, int(body.get("step") or 0)))
-    response.pending = [call for call in response.pending if call.call_id != call_id]
-    for pending in body.get("pending_calls") or ():
-        response.pending.append(
-            ToolCall(
-                str(pending.get("call_id", "")),
-                str(pending.get("name", "")),
-                str(pending.get("arguments", "")),
-            )
+    # Each call names all that come after it, so the newest list is the one that counts.
+    response.pending = [
+        ToolCall(
+            str(pending.get("call_id", "")),
+            str(pending.get("name", "")),
+            str(pending.get("arguments", "")),
         )
+        for pending in body.get("pending_calls") or ()
+    ]
 
 
 def _end_call(turn: _Turn, body: Mapping[str, Any]) -> None:
