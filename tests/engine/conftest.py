@@ -127,13 +127,10 @@ def probe_lines(home: Path) -> list[str]:
 @asynccontextmanager
 async def working(home: Path, **changes: Any) -> AsyncIterator[Worker]:
     """A worker that is stopped in good order at the end."""
-    worker = Worker(
-        replace(QUICK, **changes), build_registry(is_development=True, home=home)
-    )
+    worker = Worker(replace(QUICK, **changes), build_registry(is_development=True, home=home))
     task = asyncio.create_task(worker.run())
     try:
         yield worker
     finally:
         worker.stop()
         await asyncio.wait_for(task, 20)
-

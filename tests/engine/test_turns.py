@@ -82,9 +82,7 @@ async def test_calls_are_recorded_before_they_run_and_their_results_after(
 
 async def test_the_model_is_sent_the_results(talk: Talk, home: Path) -> None:
     async with working(home):
-        turn = await talk.script(
-            {"call": [{"tool": "probe.lookup"}]}, {"say": "Seen:"}, echo=True
-        )
+        turn = await talk.script({"call": [{"tool": "probe.lookup"}]}, {"say": "Seen:"}, echo=True)
         await talk.ending(turn)
     assert "call: probe.lookup {}" in await talk.answer()
     assert "tool: probe.lookup: 0" in await talk.answer()
