@@ -116,21 +116,47 @@ class Supervisor:
     # ── starting ──
     def _prepare(self) -> None:
         home = self._plan.home
-        for folder in (home, home / "run", home / "logs", home / "keys"):
+        for folder in (home, *(home / name for name in ("run", "logs", "keys", "static"))):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._lock = _lock_home(home / "run" / "supervisor.lock")
         for leftover in (home / "run").glob("*.pid"):
             leftover.unlink()
         self._listener = _listen(self._plan.host, self._plan.port)
         environment = self._environment(self._database_url())
-        steps = [["migrate", "--verbosity", "1", "--no-input"]]
-        if self._plan.is_development:
-            steps.append(["create_demo", "--base-url", self.base_url])
-        for step in steps:
-            if not self._is_stopping:
-                self._manage(step, environment)
+        if self._is_stopping:
+            return
+        if not self._renew_demo():
+            self._run_preparation(environment)
         if not self._is_stopping:
             self._children = self._plan_children(environment)
+
+    def _renew_demo(self) -> bool:
+        """Whether all is there already, so that a second start takes seconds: our own database
+        has had the migrations of this code, and the demo's file only needs the new address.
+        """
+        demo = self._plan.home / "demo.json"
+        if self._postgres is None or not demo.is_file() or not self._plan.is_development:
+            return False
+        stamp = self._postgres.folder / "prepared"
+        if not stamp.is_file() or stamp.read_text() != _migrations():
+            return False
+        renewed = {**json.loads(demo.read_text()), "base_url": self.base_url}
+        write_private(demo, json.dumps(renewed, indent=2))
+        return True
+
+    def _run_preparation(self, environment: dict[str, str]) -> None:
+        """Migrations and demo, to their end; a signal breaks it off. Raises Refusal."""
+        log_file = self._plan.home / "logs" / "prepare.log"
+        command = [sys.executable, "-m", "config.prepare", "--base-url", self.base_url]
+        process = spawn(command, environment=environment, log_file=log_file)
+        while process.poll() is None:
+            if self._is_stopping:
+                process.kill()
+            time.sleep(TICK_SECONDS / 5)
+        if process.returncode and not self._is_stopping:
+            raise Refusal(f"The preparation failed: {last_lines(log_file)}\n({log_file})")
+        if process.returncode == 0 and self._postgres is not None:
+            write_private(self._postgres.folder / "prepared", _migrations())
 
     @property
     def base_url(self) -> str:
@@ -164,18 +190,6 @@ class Supervisor:
             _provide_keys(self._plan.home / "keys", environment)
         return environment
 
-    def _manage(self, step: list[str], environment: dict[str, str]) -> None:
-        """Run one management command to its end; a signal ends it."""
-        log_file = self._plan.home / "logs" / "prepare.log"
-        command = [sys.executable, str(ROOT / "manage.py"), *step]
-        process = spawn(command, environment=environment, log_file=log_file)
-        while process.poll() is None:
-            if self._is_stopping:
-                process.terminate()
-            time.sleep(TICK_SECONDS / 5)
-        if process.returncode and not self._is_stopping:
-            raise Refusal(f"`manage.py {step[0]}` failed: {last_lines(log_file)}\n({log_file})")
-
     def _plan_children(self, environment: dict[str, str]) -> list[Child]:
         assert self._listener is not None
         listener = self._listener.fileno()
@@ -203,7 +217,7 @@ class Supervisor:
                     say(sentence)
             if not self._announced and self._is_ready():
                 self._announced = True
-                self._announce(time.monotonic() - began)
+                self._announce()
             if not self._announced and not warned and time.monotonic() - began > SLOW_START_SECONDS:
                 warned = True
                 say(f"Not ready after {SLOW_START_SECONDS} seconds; see {self._plan.home / 'logs'}")
@@ -233,7 +247,7 @@ class Supervisor:
         finally:
             connection.close()
 
-    def _announce(self, seconds: float) -> None:
+    def _announce(self) -> None:
         say(f"\nSederunt is ready: {self.base_url}")
         demo = self._plan.home / "demo.json"
         if self._plan.is_development and demo.is_file():
@@ -289,6 +303,13 @@ def check_server(url: str) -> None:
         raise Refusal(f"A superuser must first do this in the database: {needed}") from error
     except psycopg.Error as error:
         raise Refusal(f"DATABASE_URL does not work: {str(error).strip()}") from error
+
+
+def _migrations() -> str:
+    """The names of all migrations of this code, and of the packages that bring their own."""
+    ours = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("*/migrations/[0-9]*.py"))
+    lock = (ROOT / "uv.lock").stat()
+    return "\n".join([*ours, f"{lock.st_size} {lock.st_mtime_ns}"])
 
 
 def say(text: str) -> None:
