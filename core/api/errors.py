@@ -211,7 +211,7 @@ def _framework_problem(error: exceptions.APIException) -> Problem:
     if not isinstance(detail, exceptions.ErrorDetail):
         return Problem(error.status_code, "invalid_request", str(detail))
     wait = getattr(error, "wait", None)
-    code = CODES.get(detail.code, detail.code)
+    code = _code(detail)
     if isinstance(error, exceptions.NotFound):
         return _domain_problem(NotFound())
     retry = max(1, int(wait)) if wait is not None else None
@@ -221,7 +221,7 @@ def _framework_problem(error: exceptions.APIException) -> Problem:
 def _validation_problem(error: exceptions.ValidationError) -> Problem:
     """The first field at fault is in the error itself, all of them in its details."""
     found = [
-        {"param": path or None, "code": CODES.get(item.code, item.code), "message": str(item)}
+        {"param": path or None, "code": _code(item), "message": str(item)}
         for path, item in _flatten(error.detail, "")
     ]
     first = found[0] if found else {"param": None, "code": "invalid_request", "message": ""}
@@ -241,6 +241,11 @@ def _flatten(detail: Any, path: str) -> Iterator[tuple[str, exceptions.ErrorDeta
         for index, inner in enumerate(detail):
             own = isinstance(inner, exceptions.ErrorDetail)
             yield from _flatten(inner, path if own else f"{path}[{index}]")
+
+
+def _code(detail: exceptions.ErrorDetail) -> str:
+    own = detail.code or "invalid_request"
+    return CODES.get(own, own)
 
 
 def _join(path: str, name: object) -> str:

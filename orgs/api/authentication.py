@@ -95,7 +95,7 @@ def _sent_key(request: HttpRequest) -> str | None:
 
 def _require_csrf(request: HttpRequest) -> None:
     """A login cookie is sent by any page that makes a browser ask; a token is not."""
-    check = CSRFCheck(lambda _: None)  # type: ignore[arg-type, return-value]
+    check = CSRFCheck(lambda _: None)  # type: ignore[arg-type]
     check.process_request(request)
     if check.process_view(request, None, (), {}):  # type: ignore[arg-type]
         raise Forbidden(
@@ -113,7 +113,5 @@ def _select_workspace(request: HttpRequest, access: Access) -> Access:
     except InvalidId as error:
         raise InvalidInput("invalid_id", str(error), param=WORKSPACE_HEADER) from None
     if workspace_id not in access.grants:
-        raise NotFound(
-            "workspace_not_found", "There is no such workspace.", param=WORKSPACE_HEADER
-        )
+        raise NotFound("workspace_not_found", "There is no such workspace.", param=WORKSPACE_HEADER)
     return replace(access, default_workspace_id=workspace_id)

@@ -1,0 +1,48 @@
+"""The view that all REST routes inherit: limits, and pieces that every action needs."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from core.errors import NotFound, RateLimited
+from core.ids import InvalidId, decode_id
+from core.rate_limit import Decision, RateLimiter
+
+
+class ApiView(APIView):
+    # Counts each authenticated request against its principal's limit, and says so. (No docstring:
+    # it would be the description of every operation.)
+    decision: Decision | None = None
+
+    def check_throttles(self, request: Request) -> None:
+        self.decision = limiter().take(str(request.user.pk))
+        if not self.decision.is_admitted:
+            raise RateLimited(self.decision.retry_after_seconds)
+
+    def finalize_response(
+        self, request: Request, response: Any, *args: Any, **kwargs: Any
+    ) -> Response:
+        final = super().finalize_response(request, response, *args, **kwargs)
+        for name, value in (self.decision.headers if self.decision else {}).items():
+            final.headers[name] = value
+        return final
+
+
+@cache
+def limiter() -> RateLimiter:
+    return RateLimiter(settings.RATE_LIMIT_PER_MINUTE)
+
+
+def id_in_path(prefix: str, text: str) -> UUID:
+    """A malformed id names nothing: NotFound, the same as an id that never existed."""
+    try:
+        return decode_id(prefix, text)
+    except InvalidId:
+        raise NotFound from None

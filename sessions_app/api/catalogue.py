@@ -1,0 +1,89 @@
+"""What a session can be made in and with: workspaces and models, as the caller sees them."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from catalog.models import Model
+from catalog.selectors import list_models, model_ref
+from core.api.pagination import PageQuery, page_of, read_query
+from core.api.views import ApiView
+from core.ids import Prefix, encode_id
+from orgs.access import WorkspaceGrant
+from orgs.api.authentication import access_of
+from sessions_app.api import building, requests, responses
+from sessions_app.api.openapi import WORKSPACE
+
+
+class WorkspacesView(ApiView):
+    @extend_schema(
+        operation_id="workspaces_list",
+        tags=["Catalogue"],
+        summary="List the workspaces that one reaches, and what one may do there.",
+        parameters=[PageQuery],
+        responses={200: responses.WorkspacePageObject},
+    )
+    def get(self, request: Request) -> Response:
+        values = read_query(request.query_params, PageQuery)
+        page = page_of(
+            access_of(request).grants.items(),
+            key=lambda item: item[0].hex,
+            present=_workspace_json,
+            query=values,
+            scope=["workspaces"],
+        )
+        return Response(page)
+
+
+class ModelsView(ApiView):
+    @extend_schema(
+        operation_id="models_list",
+        tags=["Catalogue"],
+        summary="List the models of a workspace's organization.",
+        parameters=[requests.ModelListQuery, WORKSPACE],
+        responses={200: responses.ModelPageObject},
+    )
+    def get(self, request: Request) -> Response:
+        values = read_query(request.query_params, requests.ModelListQuery)
+        access = access_of(request)
+        organization_id = access.grants[building.workspace_of(access, values)].organization_id
+        page = page_of(
+            list_models(organization_id=organization_id),
+            key=lambda model: model_ref(model).full_id,
+            present=_model_json,
+            query=values,
+            scope=["models", organization_id.hex],
+        )
+        return Response(page)
+
+
+def _workspace_json(item: tuple[UUID, WorkspaceGrant]) -> dict[str, Any]:
+    workspace_id, grant = item
+    return {
+        "id": encode_id(Prefix.WORKSPACE, workspace_id),
+        "type": "workspace",
+        "organization_id": encode_id(Prefix.ORGANIZATION, grant.organization_id),
+        "name": grant.name,
+        "kind": grant.kind,
+        "role": grant.role,
+        "actions": sorted(grant.actions),
+    }
+
+
+def _model_json(model: Model) -> dict[str, Any]:
+    ref = model_ref(model)
+    return {
+        "id": ref.full_id,
+        "type": "model",
+        "provider_id": ref.provider_id,
+        "model_id": ref.model_id,
+        "display_name": ref.display_name,
+        "aliases": model.aliases,
+        "context_size": model.context_size,
+        "efforts": model.efforts,
+    }

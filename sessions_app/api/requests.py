@@ -1,0 +1,341 @@
+"""The shapes of what clients send. They check types and bounds of form; rules are in services."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema_field
+from rest_framework import serializers
+
+from catalog.kinds import ReasoningEffort, Speed
+from core.api.fields import Flag, PublicId, QuerySerializer, StrictSerializer, Text, Whole, range_of
+from core.api.pagination import PageQuery
+from core.ids import MAX_SEQ, Prefix
+from sessions_app.domain.vocabulary import AgentAccess, MemoryScope, SessionStatus, Visibility
+from sessions_app.listing import Archived, Sort
+from sessions_app.models.choices import choices_of
+
+EVENTS_MAX = 50  # in one request
+BLOCKS_MAX = 100  # in one message
+EVENT_PAGE, EVENT_PAGE_MAX = 100, 1_000
+EVENT_TYPES_TO_COME = frozenset(
+    {
+        "user.tool_confirmation",
+        "user.question_response",
+        "user.custom_tool_result",
+        "user.tool_result",
+        "user.define_outcome",
+        "system.message",
+    }
+)
+
+
+class Choice(serializers.ChoiceField):
+    """One word of an enum; the word sent is not repeated in the error."""
+
+    def __init__(self, choices: Any, **kwargs: Any) -> None:
+        listed = ", ".join(value for value, _ in choices)
+        kwargs.setdefault("error_messages", {"invalid_choice": f"Use one of: {listed}."})
+        super().__init__(choices=choices, **kwargs)
+
+    def to_internal_value(self, data: Any) -> Any:
+        if not isinstance(data, str):
+            raise serializers.ValidationError("Use a text.", code="invalid_type")
+        return super().to_internal_value(data)
+
+
+class ModelReference(StrictSerializer):
+    provider_id = Text(default="", max_length=100)
+    model_id = Text(allow_blank=False, max_length=200)
+    variant = Text(required=False, allow_null=True, max_length=32)
+
+
+@extend_schema_field(
+    {
+        "oneOf": [
+            {"type": "string", "maxLength": 200},
+            {
+                "type": "object",
+                "properties": {
+                    "provider_id": {"type": "string"},
+                    "model_id": {"type": "string"},
+                    "variant": {"type": ["string", "null"]},
+                },
+                "required": ["model_id"],
+                "additionalProperties": False,
+            },
+        ]
+    }
+)
+class ModelChoice(serializers.Field[Any, Any, Any, Any]):
+    """`provider/model`, an id, alias or display name; or {provider_id, model_id, variant}."""
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        if isinstance(data, str):
+            data = {"model_id": data}
+        if not isinstance(data, Mapping):
+            raise serializers.ValidationError("Use a text or an object.", code="invalid_type")
+        nested = ModelReference(data=dict(data))
+        nested.is_valid(raise_exception=True)
+        return dict(nested.validated_data)
+
+
+class SettingsFields(StrictSerializer):
+    """A model choice, wherever one is taken."""
+
+    model = ModelChoice(required=False, allow_null=True)
+    reasoning_effort = Choice(choices_of(ReasoningEffort), required=False, allow_null=True)
+    speed = Choice(choices_of(Speed), required=False, allow_null=True)
+
+
+@extend_schema_field(
+    {"oneOf": [{"type": "string"}, {"type": "object", "additionalProperties": {}}]}
+)
+class AgentChoice(serializers.Field[Any, Any, Any, Any]):
+    """An id, a name, “default”, or the official client's {type: "agent", id}."""
+
+    def to_internal_value(self, data: Any) -> str:
+        if isinstance(data, Mapping) and data.get("type", "agent") == "agent":
+            data = data.get("id")
+        if not isinstance(data, str) or len(data) > 200:
+            raise serializers.ValidationError(
+                "Use the id or the name of an agent, or “default”.", code="invalid_type"
+            )
+        return data
+
+
+class TextBlock(StrictSerializer):
+    type = Choice([("text", "text")])
+    text = Text()
+
+
+@extend_schema_field(
+    {
+        "oneOf": [
+            {"type": "string"},
+            {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "type": {"type": "string", "const": "text"},
+                        "text": {"type": "string"},
+                    },
+                    "required": ["type", "text"],
+                    "additionalProperties": False,
+                },
+            },
+        ]
+    }
+)
+class Content(serializers.Field[Any, Any, Any, Any]):
+    """A text, or blocks {type: "text", text}."""
+
+    def to_internal_value(self, data: Any) -> str | list[dict[str, Any]]:
+        if isinstance(data, str):
+            return data
+        if not isinstance(data, list):
+            raise serializers.ValidationError("Use a text or blocks.", code="invalid_type")
+        if len(data) > BLOCKS_MAX:
+            raise serializers.ValidationError(f"At most {BLOCKS_MAX} blocks.", code="too_long")
+        for index, block in enumerate(data):
+            _check_block(block, index)
+        return data
+
+
+def _check_block(block: Any, index: int) -> None:
+    nested = TextBlock(data=block)
+    if not nested.is_valid():
+        raise serializers.ValidationError({index: nested.errors})  # type: ignore[dict-item]
+
+
+class UserMessage(SettingsFields):
+    """A prompt. `draft_revision` names the composer draft that it was made from."""
+
+    not_yet = frozenset({"tools", "resources", "resume"})
+
+    type = Choice([("user.message", "user.message")])
+    content = Content()
+    delivery = Choice([("queue", "queue"), ("steer", "steer")], default="queue")
+    input = Choice([("text", "text"), ("voice", "voice")], default="text")
+    draft_revision = Whole(min_value=0, max_value=2**31 - 1, required=False)
+
+
+class UserInterrupt(StrictSerializer):
+    """Stop: ends the running turn, keeps what it wrote, goes on with the queue."""
+
+    ignored = frozenset({"session_thread_id"})
+
+    type = Choice([("user.interrupt", "user.interrupt")])
+
+
+EVENT_SHAPES: Mapping[str, type[StrictSerializer]] = {
+    "user.message": UserMessage,
+    "user.interrupt": UserInterrupt,
+}
+
+
+@extend_schema_field(
+    PolymorphicProxySerializer(
+        component_name="EventInput",
+        serializers=dict(EVENT_SHAPES),
+        resource_type_field_name="type",
+    )
+)
+class EventInput(serializers.Field[Any, Any, Any, Any]):
+    """What a client may say to a session."""
+
+    def __init__(self, *, only: str = "", **kwargs: Any) -> None:
+        self.only = only
+        super().__init__(**kwargs)
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        if not isinstance(data, Mapping):
+            raise serializers.ValidationError("Use an object.", code="invalid_type")
+        kind = data.get("type")
+        shape = EVENT_SHAPES.get(kind) if isinstance(kind, str) else None
+        if shape is None or (self.only and kind != self.only):
+            raise serializers.ValidationError({"type": [_unknown_type(kind)]})
+        nested = shape(data=dict(data))
+        nested.is_valid(raise_exception=True)
+        return dict(nested.validated_data)
+
+
+def _unknown_type(kind: Any) -> serializers.ErrorDetail:
+    known = " or ".join(EVENT_SHAPES)
+    if kind in EVENT_TYPES_TO_COME:
+        text = f"This server does not take this type of event yet; send {known}."
+        return serializers.ErrorDetail(text, code="event_type_not_supported_yet")
+    return serializers.ErrorDetail(f"Send {known}.", code="unknown_event_type")
+
+
+class SendEvents(StrictSerializer):
+    events = serializers.ListField(child=EventInput(), min_length=1, max_length=EVENTS_MAX)
+
+
+class Origin(serializers.DictField):
+    """`type` partitions sessions; the rest is the product's own."""
+
+
+class EndUserShape(StrictSerializer):
+    source = Text(allow_blank=False, max_length=200)  # type: ignore[assignment]
+    id = Text(allow_blank=False, max_length=200)
+
+
+class CreateSession(SettingsFields):
+    ignored = frozenset({"vault_ids"})
+    not_yet = frozenset(
+        {"directory_id", "parent_id", "tools", "skills", "resources", "budget", "deployment_id"}
+    )
+
+    workspace_id = PublicId(
+        Prefix.WORKSPACE,
+        required=False,
+        help_text="Default: the key's own, or the person's personal one.",
+    )
+    agent = AgentChoice(default="default")
+    environment_id = Text(default="default", allow_null=True, help_text="“default” for none.")
+    title = Text(default="", allow_null=True)
+    origin = Origin(required=False, allow_null=True)
+    metadata = serializers.DictField(default=dict)
+    visibility = Choice(choices_of(Visibility), default=Visibility.WORKSPACE)
+    agent_access = Choice(choices_of(AgentAccess), default=AgentAccess.WORKSPACE)
+    memory_scope = Choice(choices_of(MemoryScope), default=MemoryScope.WORKSPACE)
+    end_user = EndUserShape(required=False, allow_null=True)
+    initial_events = serializers.ListField(
+        child=EventInput(only="user.message"), default=list, max_length=EVENTS_MAX
+    )
+
+
+class UpdateSession(SettingsFields):
+    """A merge patch: what is left out stays, null empties a text or drops a metadata key."""
+
+    ignored = frozenset({"vault_ids"})
+    not_yet = frozenset({"directory_id", "tools", "skills", "budget", "visibility", "agent"})
+    frozen = frozenset({"origin", "agent_access", "memory_scope", "end_user", "workspace_id"})
+
+    title = Text(required=False, allow_null=True)
+    metadata = serializers.DictField(required=False, allow_null=True)
+
+    def _refuse_names(self, data: Mapping[str, Any]) -> None:
+        """Frozen fields are refused as such, later, once the session is known to be visible."""
+        super()._refuse_names({k: v for k, v in data.items() if k not in self.frozen})
+
+
+class Stoppable(StrictSerializer):
+    stop = Flag(default=False, help_text="A person has confirmed that the task be stopped.")
+
+
+class Nothing(StrictSerializer):
+    """An empty body."""
+
+
+class PinChange(StrictSerializer):
+    pinned = Flag(default=True)
+
+
+class ReadMark(StrictSerializer):
+    seq = Whole(min_value=0, max_value=MAX_SEQ)
+
+
+class DraftChange(StrictSerializer):
+    text = Text()
+    expected_version = Whole(
+        min_value=0, max_value=2**31 - 1, help_text="The `revision` that this text was made from."
+    )
+
+
+class SessionListQuery(PageQuery):
+    workspace_id = PublicId(Prefix.WORKSPACE, required=False)
+    origin_type = Text(default="work", allow_blank=False, max_length=100)
+    query = Text(default="", max_length=200, help_text="Contained in title, preview or id.")
+    archived = Choice(choices_of(Archived), required=False)
+    include_archived = Flag(required=False)
+    pinned = Flag(required=False)
+    parent_id = PublicId(Prefix.SESSION, required=False)
+    agent_id = PublicId(Prefix.AGENT, required=False)
+    sort = Choice(choices_of(Sort), default=Sort.CREATED)
+    order = Choice([("asc", "asc"), ("desc", "desc")], default="desc")
+
+    named: ClassVar = {
+        "statuses[]": serializers.ListField(
+            child=Choice(choices_of(SessionStatus)), required=False, max_length=10
+        ),
+        **range_of("created_at"),
+    }
+
+
+class SessionQueryString(QuerySerializer):
+    origin_type = Text(required=False, max_length=100, help_text="Another partition is 404.")
+
+
+class DeleteQuery(QuerySerializer):
+    stop = Flag(default=False, help_text="Stop what runs, then delete.")
+
+
+class EventListQuery(QuerySerializer):
+    after = Whole(min_value=0, max_value=MAX_SEQ, required=False, help_text="Events beyond it.")
+    before = Whole(min_value=0, max_value=MAX_SEQ, required=False, help_text="Events up to it.")
+    order = Choice(
+        [("asc", "asc"), ("desc", "desc")],
+        required=False,
+        help_text="asc; desc with `before` alone.",
+    )
+    limit = Whole(min_value=1, max_value=EVENT_PAGE_MAX, default=EVENT_PAGE)
+    page = Text(default="", max_length=1_000)
+    compact = Flag(default=False, help_text="Join runs of deltas into one event.")
+
+    named: ClassVar = {"types[]": serializers.ListField(child=Text(max_length=100), required=False)}
+
+
+class TurnListQuery(PageQuery):
+    order = Choice([("asc", "asc"), ("desc", "desc")], default="asc")
+
+
+class ModelListQuery(PageQuery):
+    workspace_id = PublicId(Prefix.WORKSPACE, required=False)
+
+
+class NoQuery(QuerySerializer):
+    """No parameters."""

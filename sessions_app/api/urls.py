@@ -1,0 +1,35 @@
+"""Every route under /v1. Each has a row in the access matrix of the tests."""
+
+from __future__ import annotations
+
+from django.urls import path, re_path
+
+from sessions_app.api.catalogue import ModelsView, WorkspacesView
+from sessions_app.api.events import EventsView
+from sessions_app.api.openapi import openapi_view
+from sessions_app.api.personal import DraftView, PinView, ReadMarkView
+from sessions_app.api.routing import no_such_route
+from sessions_app.api.sessions import ArchiveView, SessionsView, SessionView, UnarchiveView
+from sessions_app.api.turns import QueueView, TurnsView, TurnView
+from sessions_app.streaming.sse import session_stream_view
+
+SESSION = "sessions/<str:session_id>"
+
+urlpatterns = [
+    path("openapi.json", openapi_view),
+    path("workspaces", WorkspacesView.as_view()),
+    path("models", ModelsView.as_view()),
+    path("sessions", SessionsView.as_view()),
+    path(SESSION, SessionView.as_view()),
+    path(f"{SESSION}/archive", ArchiveView.as_view()),
+    path(f"{SESSION}/unarchive", UnarchiveView.as_view()),
+    path(f"{SESSION}/pin", PinView.as_view()),
+    path(f"{SESSION}/read", ReadMarkView.as_view()),
+    path(f"{SESSION}/draft", DraftView.as_view()),
+    path(f"{SESSION}/events", EventsView.as_view()),
+    path(f"{SESSION}/events/stream", session_stream_view),
+    path(f"{SESSION}/turns", TurnsView.as_view()),
+    path(f"{SESSION}/turns/<str:turn_id>", TurnView.as_view()),
+    path(f"{SESSION}/queue", QueueView.as_view()),
+    re_path("", no_such_route),
+]

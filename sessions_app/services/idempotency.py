@@ -1,0 +1,131 @@
+"""A request that carries an idempotency key is done once, however often it is sent.
+
+The key's row is inserted first, in the transaction of the effect: a twin that comes meanwhile
+waits at the unique constraint until the first has committed or rolled back. So only successes are
+kept, and a failure leaves the key free.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import orjson
+from django.conf import settings
+from django.db import connection, transaction
+
+from core.clock import now
+from core.errors import Conflict, InvalidInput
+from orgs.access import Access
+from sessions_app.models import IdempotencyRecord
+
+HEADER = "Idempotency-Key"
+KEY_MAX_CHARACTERS = 255
+# ON CONFLICT waits for a transaction that holds the same key, and then sees its row.
+CLAIM = """
+INSERT INTO sessions_app_idempotencyrecord
+    (principal, route, target, key, fingerprint, status, response, created_at)
+VALUES (%s, %s, %s, %s, %s, 0, '', %s)
+ON CONFLICT (principal, route, target, key) DO NOTHING
+RETURNING id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedRequest:
+    """`route` and `target` (a public id, or empty) are the key's scope beside the principal.
+
+    `key` empty: an ordinary request. `body` is what a repetition must send again.
+    """
+
+    route: str
+    target: str
+    key: str
+    body: Any
+
+    @property
+    def fingerprint(self) -> str:
+        canonical = orjson.dumps(self.body, option=orjson.OPT_SORT_KEYS, default=str)
+        return hashlib.sha256(canonical).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`body` is finished JSON."""
+
+    status: int
+    body: str
+    replayed: bool = False
+
+
+@transaction.atomic
+def run_once(
+    *,
+    access: Access,
+    request: KeyedRequest,
+    operation: Callable[[], Answer],
+    recheck: Callable[[Answer], None],
+) -> Answer:
+    """The answer of `operation`, or of the first request with this key.
+
+    `recheck` raises where this access may not have that first answer any more. All that the
+    operation writes is one transaction, also without a key. Raises InvalidInput
+    `invalid_idempotency_key`, Conflict `idempotency_key_reused`.
+    """
+    if not request.key:
+        return operation()
+    _require_key(request.key)
+    scope = {
+        "principal": access.principal.public_id,
+        "route": request.route,
+        "target": request.target,
+        "key": request.key,
+    }
+    IdempotencyRecord.objects.filter(**scope, created_at__lt=_oldest()).delete()
+    with connection.cursor() as cursor:
+        cursor.execute(CLAIM, [*scope.values(), request.fingerprint, now()])
+        claimed = cursor.fetchone()
+    if claimed is None:
+        return _first_answer(scope, request.fingerprint, recheck)
+    answer = operation()
+    IdempotencyRecord.objects.filter(pk=claimed[0]).update(
+        status=answer.status, response=answer.body
+    )
+    return answer
+
+
+def delete_expired_records() -> int:
+    """For the worker's chores; returns how many keys were forgotten."""
+    count, _ = IdempotencyRecord.objects.filter(created_at__lt=_oldest()).delete()
+    return count
+
+
+def _first_answer(
+    scope: dict[str, str], fingerprint: str, recheck: Callable[[Answer], None]
+) -> Answer:
+    record = IdempotencyRecord.objects.get(**scope)
+    if record.fingerprint != fingerprint:
+        raise Conflict(
+            "idempotency_key_reused",
+            "This idempotency key was used for another request; use a new one.",
+            param=HEADER,
+        )
+    answer = Answer(record.status, record.response, replayed=True)
+    recheck(answer)
+    return answer
+
+
+def _require_key(key: str) -> None:
+    if len(key) > KEY_MAX_CHARACTERS or not (key.isascii() and key.isprintable()):
+        raise InvalidInput(
+            "invalid_idempotency_key",
+            f"An idempotency key has 1 to {KEY_MAX_CHARACTERS} printable ASCII characters.",
+            param=HEADER,
+        )
+
+
+def _oldest() -> datetime:
+    return now() - timedelta(hours=settings.IDEMPOTENCY_HOURS)
