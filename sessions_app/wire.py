@@ -24,8 +24,8 @@ def session_json(session: Session) -> Json:
         "type": "session",
         "organization_id": encode_id(Prefix.ORGANIZATION, session.organization_id),
         "workspace_id": encode_id(Prefix.WORKSPACE, session.workspace_id),
-        "agent": session.agent_snapshot,
-        "environment_id": None,
+        "agent": agent_json(session.agent_snapshot),
+        "environment_id": "default",
         "stop_reason": session.stop_reason,
         "metadata": session.metadata,
         "visibility": session.visibility,
@@ -43,6 +43,30 @@ def session_json(session: Session) -> Json:
         "usage": {},
         "created_at": rfc3339(session.created_at),
         "archived_at": rfc3339(session.archived_at),
+    }
+
+
+def listed_session_json(session: Session) -> Json:
+    """The whole object without what may be long: an agent's instructions."""
+    whole = session_json(session)
+    return {**whole, "agent": {**whole["agent"], "system": None}}
+
+
+def agent_json(snapshot: Json) -> Json:
+    """The agent as it was at creation, in the names of the official client."""
+    settings = snapshot.get("settings") or {}
+    chosen = settings.get("model_id")
+    return {
+        "type": "agent",
+        "id": snapshot.get("id"),
+        "version": 1,
+        "name": snapshot.get("name"),
+        "description": None,
+        "system": snapshot.get("instructions") or None,
+        "model": {"id": f"{settings['provider_id']}/{chosen}"} if chosen else None,
+        "tools": [{"type": "custom", "name": name} for name in snapshot.get("tools") or ()],
+        "skills": [],
+        "mcp_servers": [],
     }
 
 
