@@ -11,7 +11,7 @@ from orgs.access import Access, PrincipalKind
 from orgs.roles import Action
 from sessions_app import eventlog
 from sessions_app.domain.events import Draft
-from sessions_app.domain.vocabulary import AGENT_ORIGIN_TYPE, TurnStatus
+from sessions_app.domain.vocabulary import AGENT_ORIGIN_TYPE, TurnStatus, Visibility
 from sessions_app.eventlog.announce import announce
 from sessions_app.models import Session, Turn
 from sessions_app.selectors import get_session
@@ -68,7 +68,8 @@ def delete_session(*, access: Access, session_id: UUID, stop: bool = False) -> N
         session_id=session.pk,
         seq=session.head_seq,
         workspace_id=session.workspace_id,
-        row_changed=True,
+        # Once it is gone nobody can tell who saw it: of a private one no sidebar hears.
+        row_changed=session.visibility == Visibility.WORKSPACE,
     )
     eventlog.purge_events(session_id=session.pk)
     session.delete()
