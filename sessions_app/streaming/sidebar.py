@@ -18,6 +18,7 @@ from orgs.access import Access
 from orgs.roles import Action
 from sessions_app import wire
 from sessions_app.listing import SessionQuery, filter_sessions
+from sessions_app.models import Session
 from sessions_app.streaming.followers import RowWatch, Viewer
 from sessions_app.streaming.hub import current_hub
 from sessions_app.streaming.rendering import row_html
@@ -80,17 +81,15 @@ async def _watch(viewer: Viewer, watch: RowWatch) -> AsyncGenerator[Rows | ReadA
         elif watch.pending:
             await asyncio.sleep(COALESCE_SECONDS)
             changed = await _read_rows(viewer, watch)
-            if changed is not None:
+            if changed.rows or changed.removed:
                 yield changed
         else:
             await watch.waiter.sleep(_IDLE_SECONDS)
 
 
-async def _read_rows(viewer: Viewer, watch: RowWatch) -> Rows | None:
+async def _read_rows(viewer: Viewer, watch: RowWatch) -> Rows:
     session_ids = frozenset(watch.pending)
     watch.pending.clear()
-    if not session_ids:
-        return None
     try:
         return await in_db_thread(
             read_rows,
@@ -102,14 +101,20 @@ async def _read_rows(viewer: Viewer, watch: RowWatch) -> Rows | None:
         logger.warning("sidebar.retry error=%s", type(error).__name__)
         watch.pending.update(session_ids)
         await asyncio.sleep(_RETRY_SECONDS)
-        return None
+        return Rows()
 
 
 def read_rows(*, access: Access, workspace_id: UUID, session_ids: Collection[UUID]) -> Rows:
-    """The named sessions as the workspace's list shows them; the others are not in it."""
+    """The named sessions as the workspace's list shows them, and which have left it.
+
+    Of a session that exists and may not be seen nothing is told, not even its id.
+    """
     query = SessionQuery(workspace_id=workspace_id)
-    sessions = filter_sessions(access=access, query=query).filter(pk__in=session_ids)
-    found = {session.pk: session for session in sessions}
+    listed = filter_sessions(access=access, query=query).filter(pk__in=session_ids)
+    found = {session.pk: session for session in listed}
     rows = [wire.row_json(session) | row_html(session, access) for session in found.values()]
-    gone = sorted(session_ids - found.keys())
-    return Rows(rows, [encode_id(Prefix.SESSION, pk) for pk in gone])
+    others = Session.objects.filter(pk__in=set(session_ids) - found.keys())
+    hidden = set(others.values_list("pk", flat=True))
+    hidden -= set(others.visible_to(access).values_list("pk", flat=True))
+    removed = sorted(set(session_ids) - found.keys() - hidden)
+    return Rows(rows, [encode_id(Prefix.SESSION, pk) for pk in removed])
