@@ -6,13 +6,21 @@ from django.contrib import admin
 from django.urls import include, path
 
 from config import health
+from sessions_app.api.openapi import docs_view
 
 urlpatterns = [
     path("healthz", health.healthz),
     path("readyz", health.readyz),
     path("metrics", health.metrics),
     path("admin/", admin.site.urls),
+    path("docs", docs_view),
     path("v1/", include("sessions_app.api.urls")),
     path("", include("orgs.web.urls")),
     path("", include("sessions_app.web.urls")),
 ]
+
+# JSON under the API, pages elsewhere.
+handler400 = "core.api.errors.bad_request"
+handler403 = "core.api.errors.permission_denied"
+handler404 = "core.api.errors.page_not_found"
+handler500 = "core.api.errors.server_error"
