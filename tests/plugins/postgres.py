@@ -52,6 +52,7 @@ def _stop() -> None:
 
 def _start() -> None:
     home = Path(tempfile.mkdtemp(prefix="sederunt-tests-"))
+    (home / "static").mkdir()  # whitenoise warns where there is none
     url = os.environ.get("SEDERUNT_TEST_DATABASE_URL", "")
     if not url:
         server = EmbeddedPostgres(home / "postgres", options=OPTIONS)
