@@ -1,0 +1,36 @@
+"""Callers for the API tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from core.ids import Prefix, encode_id
+from tests.api.client import Caller
+from tests.factories import Cast, make_session
+
+
+@pytest.fixture
+def caller(cast: Cast) -> Callable[..., Caller]:
+    return lambda name="", **headers: Caller(cast, name, **headers)
+
+
+@pytest.fixture
+def member(cast: Cast) -> Caller:
+    return Caller(cast, "member")
+
+
+@pytest.fixture
+def key(cast: Cast) -> Caller:
+    return Caller(cast, "workspace_key")
+
+
+@pytest.fixture
+def session_path(cast: Cast) -> str:
+    return f"/v1/sessions/{make_session(cast, title='Survey').public_id}"
+
+
+@pytest.fixture
+def workspace_id(cast: Cast) -> str:
+    return encode_id(Prefix.WORKSPACE, cast.workspace.pk)
