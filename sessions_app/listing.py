@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
@@ -113,7 +113,7 @@ def filter_sessions(*, access: Access, query: SessionQuery) -> SessionQuerySet:
     if query.agent_id:
         sessions = sessions.filter(agent_id=query.agent_id)
     if query.pinned is not None:
-        sessions = sessions.filter(pinned_at__isnull=not query.pinned)
+        sessions = sessions.filter(Q(pinned_at__isnull=not query.pinned))
     for bound, moment in query.created.items():
         sessions = sessions.filter(**{f"created_at__{bound}": moment})
     for bound, moment in query.activity.items():
@@ -134,12 +134,12 @@ def _page_with_pins(sessions: SessionQuerySet, query: SessionQuery) -> SessionPa
     rows: list[Session] = []
     in_pins = position is None or position[0] == PINNED_SEGMENT
     if in_pins:
-        pinned = sessions.filter(pinned_at__isnull=False)
+        pinned = sessions.filter(Q(pinned_at__isnull=False))
         rows = list(_after(pinned, query, "pinned_at", position)[: query.limit + 1])
         if len(rows) > query.limit:
             return _finish(query, rows, "pinned_at", PINNED_SEGMENT)
         position = None
-    plain = sessions.filter(pinned_at__isnull=True)
+    plain = sessions.filter(Q(pinned_at__isnull=True))
     room = query.limit - len(rows)
     more = list(_after(plain, query, "activity_at", position)[: room + 1])
     if len(more) <= room:
@@ -170,8 +170,9 @@ def _position(query: SessionQuery) -> list[Any] | None:
         return None
     segment, moment, pk = decode_cursor(query.fingerprint, query.page, [int, str, str])
     try:
-        return [segment, datetime.fromisoformat(moment), UUID(hex=pk)]
-    except ValueError:
+        # A cursor's own time always names its offset; a bent one may not.
+        return [segment, datetime.fromisoformat(moment).astimezone(UTC), UUID(hex=pk)]
+    except (ValueError, OverflowError):
         raise InvalidInput(
             "invalid_cursor",
             "Send the page cursor exactly as the last answer gave it.",

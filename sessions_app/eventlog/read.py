@@ -79,7 +79,7 @@ def read_after_each(*, positions: Mapping[UUID, int], limit: int) -> dict[UUID, 
     At most `limit` per session; sessions without newer events are absent.
     """
     found: dict[UUID, list[StoredEvent]] = {}
-    parameters = {
+    parameters: dict[str, Any] = {
         "sessions": list(positions),
         "afters": list(positions.values()),
         "limit": limit,

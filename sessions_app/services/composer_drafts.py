@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -47,9 +48,13 @@ def save_draft(
             f"A draft has at most {settings.PROMPT_MAX_CHARACTERS} characters.",
             param="text",
         )
-    place = {"user_id": user_id, "workspace_id": workspace_id, "session_id": session_id}
+    place: dict[str, Any] = {
+        "user_id": user_id,
+        "workspace_id": workspace_id,
+        "session_id": session_id,
+    }
     drafts = ComposerDraft.objects.select_for_update(no_key=True)
-    draft, _ = drafts.get_or_create(**place)  # type: ignore[misc]  # a draft of no session yet
+    draft, _ = drafts.get_or_create(**place)
     if draft.revision != expected_revision:
         raise Conflict(
             "stale_version",
