@@ -13,7 +13,7 @@ from pathlib import Path
 from core.embedded_postgres import dying_with_us, write_private
 
 # A process that lived this long did not die "at once".
-SETTLED_SECONDS = 10.0
+SETTLED_SECONDS = 5.0
 FIRST_PAUSE_SECONDS = 0.25
 LONGEST_PAUSE_SECONDS = 30.0
 LOG_MAX_BYTES = 20_000_000
