@@ -26,11 +26,14 @@ FIRST_READ = 32  # events; later reads follow from how large these were
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Events with `after` < seq < `before`, in one direction."""
+    """Events with `after` < seq < `before`, in one direction. `before` None: whatever comes.
+
+    An open end is not the head: a log that grows must not change the query of a cursor.
+    """
 
     session_id: UUID
     after: int
-    before: int
+    before: int | None
     descending: bool
     types: frozenset[str] | None
     compact: bool
@@ -70,8 +73,7 @@ def _reading(session_id: UUID, head: int, values: Mapping[str, Any]) -> Reading:
     return Reading(
         session_id,
         after or 0,
-        # An open end is not the head: a log that grows must not change the cursor's query.
-        before if before is not None else 0,
+        before,
         order == "desc",
         parse_types(values.get("types[]", []), param="types"),
         values["compact"],
@@ -106,8 +108,8 @@ def _page(reading: Reading, position: int | None, limit: int) -> tuple[list[Stor
 def _within(reading: Reading, position: int | None, limit: int) -> Iterator[StoredEvent]:
     if reading.descending:
         yield from takewhile(lambda e: e.seq > reading.after, _read(reading, position, limit))
-    elif reading.before:
-        yield from takewhile(lambda e: e.seq < reading.before, _read(reading, position, limit))
+    elif (end := reading.before) is not None:
+        yield from takewhile(lambda e: e.seq < end, _read(reading, position, limit))
     else:
         yield from _read(reading, position, limit)
 
@@ -116,8 +118,7 @@ def _read(reading: Reading, position: int | None, limit: int) -> Iterator[Stored
     """In pieces: events may be large, and a page of them is bounded in bytes."""
     read = eventlog.read_before if reading.descending else eventlog.read_after
     side = "before" if reading.descending else "after"
-    start = (reading.before or MAX_SEQ) if reading.descending else reading.after
-    at = start if position is None else position
+    at = _start(reading) if position is None else position
     left, piece = limit, FIRST_READ
     while left > 0:
         count = min(left, piece)
@@ -128,3 +129,9 @@ def _read(reading: Reading, position: int | None, limit: int) -> Iterator[Stored
         at, left = events[-1].seq, left - len(events)
         average = sum(len(event.json) for event in events) // len(events) + 1
         piece = max(1, settings.PAGE_MAX_BYTES // average)
+
+
+def _start(reading: Reading) -> int:
+    if not reading.descending:
+        return reading.after
+    return MAX_SEQ if reading.before is None else reading.before

@@ -204,7 +204,7 @@ class EventInput(serializers.Field[Any, Any, Any, Any]):
 
 def _unknown_type(kind: Any) -> serializers.ErrorDetail:
     known = " or ".join(EVENT_SHAPES)
-    if kind in EVENT_TYPES_TO_COME:
+    if isinstance(kind, str) and kind in EVENT_TYPES_TO_COME:
         text = f"This server does not take this type of event yet; send {known}."
         return serializers.ErrorDetail(text, code="event_type_not_supported_yet")
     return serializers.ErrorDetail(f"Send {known}.", code="unknown_event_type")

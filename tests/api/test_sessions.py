@@ -51,7 +51,10 @@ def test_the_header_of_the_official_client_selects_the_workspace(
 
 
 def test_a_session_may_begin_with_prompts(key: Caller) -> None:
-    events = [{"type": "user.message", "content": "One"}, {"type": "user.message", "content": "Two"}]
+    events = [
+        {"type": "user.message", "content": "One"},
+        {"type": "user.message", "content": "Two"},
+    ]
     made = key.post("/v1/sessions", {"initial_events": events}).json()
     queue = key.get(f"/v1/sessions/{made['id']}/queue").json()
     assert [turn["preview_text"] for turn in queue["data"]] == ["One", "Two"]
