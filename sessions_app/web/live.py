@@ -83,7 +83,9 @@ class LiveRenderer:
                 patches.append({"op": "say", "text": _SAID[event.type]})
             answers.append({"patches": patches} if patches else None)
         if answers and (names := regions_of(event.type for event in events)):
-            answers[-1] = {"patches": [*(answers[-1] or {"patches": []})["patches"], *self._regions(names)]}
+            answers[-1] = {
+                "patches": [*(answers[-1] or {"patches": []})["patches"], *self._regions(names)]
+            }
         return answers
 
     def _patch(self, change: Change) -> Patch:
@@ -116,7 +118,6 @@ def _goes_on(events: Sequence[StoredEvent], place: int) -> bool:
     if event.type not in DELTA_TYPES or place + 1 == len(events):
         return False
     following = events[place + 1]
-    return (
-        following.type == event.type
-        and following.data.get("message_id") == event.data.get("message_id")
+    return following.type == event.type and following.data.get("message_id") == event.data.get(
+        "message_id"
     )

@@ -19,6 +19,7 @@ BROKEN_DELTAS = 2_000  # of one text that was never finished
 LIVE_DELTAS = 50_000
 _WHOLE_TYPES = frozenset(EVENT_TYPES) - DELTA_TYPES
 _BREAKS = frozenset({"attempt.ended", "turn.recovering", "session.status_rescheduled"})
+_TURN_ENDS = frozenset({"turn.completed", "turn.failed", "turn.cancelled"})
 _TEXT_BEGINS = frozenset({"step.checkpoint", "attempt.started", "session.status_running"})
 
 
@@ -88,7 +89,7 @@ def _with_unsealed(
         elif event.type in _BREAKS and begin is not None:
             deltas += _deltas(session_id, begin, event.seq, BROKEN_DELTAS)
             begin = None
-        elif event.type.startswith("turn."):
+        elif event.type in _TURN_ENDS:
             begin = None
     if is_newest and begin is not None:
         deltas += _deltas(session_id, begin, ceiling, LIVE_DELTAS)

@@ -10,8 +10,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpRespons
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from core.ids import Prefix, encode_id
 from core.errors import NotFound
+from core.ids import Prefix, encode_id
 from orgs.access import Access
 from orgs.roles import Action
 from sessions_app import eventlog, selectors
@@ -19,7 +19,7 @@ from sessions_app.listing import Archived, SessionQuery, Sort, list_sessions
 from sessions_app.models import Session
 from sessions_app.services.composer_drafts import get_draft
 from sessions_app.web.loading import load_page
-from sessions_app.web.regions import display_title, session_context
+from sessions_app.web.regions import session_context
 from sessions_app.web.rendering import render_items
 from sessions_app.web.shell import (
     find_home,
@@ -134,7 +134,11 @@ def session(request: HttpRequest, session: str, *, access: Access) -> HttpRespon
         return render(request, "parts/earlier.html", context)
     context |= shell(request, access, row.workspace_id)
     context |= session_context(session=row, access=access, zone=zone(request))
-    context |= {"screen": "session", "send_key": uuid.uuid4().hex, "rename": "rename" in request.GET}
+    context |= {
+        "screen": "session",
+        "send_key": uuid.uuid4().hex,
+        "rename": "rename" in request.GET,
+    }
     if context["may_control"] and context["is_open"]:
         context["draft"] = get_draft(
             access=access, workspace_id=row.workspace_id, session_id=row.pk
@@ -158,7 +162,6 @@ def event_text(request: HttpRequest, session: str, seq: int, *, access: Access) 
 def find_session(access: Access, public_id: str) -> Session:
     session_id = parse_id(Prefix.SESSION, public_id)
     return selectors.get_session(access=access, session_id=session_id)
-
 
 
 def _event_text(data: dict[str, Any]) -> str:

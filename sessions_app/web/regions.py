@@ -138,8 +138,12 @@ def _usage(session: Session) -> dict[str, Any]:
     top = max(totals, default=0) or 1
     width = 100 / max(len(totals), 1)
     bars = [
-        {"x": f"{place * width:.1f}", "width": f"{max(width - 2, 1):.1f}",
-         "height": f"{max(2, 34 * total / top):.1f}", "y": f"{34 - max(2, 34 * total / top):.1f}"}
+        {
+            "x": f"{place * width:.1f}",
+            "width": f"{max(width - 2, 1):.1f}",
+            "height": f"{max(2, 34 * total / top):.1f}",
+            "y": f"{34 - max(2, 34 * total / top):.1f}",
+        }
         for place, total in enumerate(totals)
     ]
     return {

@@ -20,6 +20,8 @@ from sessions_app.web.times import day_name, duration
 from sessions_app.web.transcript import Call, Item, call_summary
 
 PROMPT_SHOWN_CHARACTERS = 12_000
+PROMPT_OPEN_CHARACTERS = 1_200
+PROMPT_OPEN_LINES = 16
 OUTPUT_SHOWN_CHARACTERS = 1_600
 INPUT_SHOWN_CHARACTERS = 1_600
 FOLD_CALLS_ABOVE = 4
@@ -73,7 +75,22 @@ def _no_view(item: Item) -> dict[str, Any]:
 
 def _prompt(item: Item) -> dict[str, Any]:
     shown = item.text[:PROMPT_SHOWN_CHARACTERS]
-    return {"text": plain_text(shown), "hidden": len(item.text) - len(shown)}
+    begins = _beginning(shown)
+    return {
+        "text": plain_text(begins),
+        "rest": plain_text(shown[len(begins) :].lstrip("\n")),
+        "hidden": len(item.text) - len(shown),
+    }
+
+
+def _beginning(text: str) -> str:
+    """As much of a long prompt as stands open, cut between words."""
+    lines = text.split("\n")
+    if len(text) <= PROMPT_OPEN_CHARACTERS and len(lines) <= PROMPT_OPEN_LINES:
+        return text
+    head = "\n".join(lines[:PROMPT_OPEN_LINES])[:PROMPT_OPEN_CHARACTERS]
+    cut = max(head.rfind(" "), head.rfind("\n"))
+    return head[:cut] if cut > PROMPT_OPEN_CHARACTERS // 2 else head
 
 
 def plain_text(text: str) -> SafeString:

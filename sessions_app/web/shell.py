@@ -10,7 +10,13 @@ from urllib.parse import quote
 from uuid import UUID
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, JsonResponse
+from django.http import (
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    HttpResponseRedirect,
+    JsonResponse,
+)
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 
@@ -83,8 +89,9 @@ def shell(request: HttpRequest, access: Access, workspace_id: UUID) -> dict[str,
     if not access.may(Action.SESSION_READ, workspace_id):
         raise NotFound
     names = dict(
-        Organization.objects.filter(pk__in={g.organization_id for g in access.grants.values()})
-        .values_list("pk", "name")
+        Organization.objects.filter(
+            pk__in={g.organization_id for g in access.grants.values()}
+        ).values_list("pk", "name")
     )
     workspaces = [
         {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
@@ -52,7 +51,7 @@ class Row:
     @property
     def note(self) -> str:
         """The second line on a phone: the newest words, unless they are the title."""
-        preview = self.session.preview_text
+        preview = self.session.preview_text.lstrip("#*->` ")
         return "" if preview == self.title else preview
 
 
@@ -85,9 +84,7 @@ def list_groups(*, access: Access, workspace_id: UUID, zone: tzinfo) -> list[Gro
     return groups
 
 
-def load_group(
-    *, access: Access, workspace_id: UUID, key: str, cursor: str, zone: tzinfo
-) -> Group:
+def load_group(*, access: Access, workspace_id: UUID, key: str, cursor: str, zone: tzinfo) -> Group:
     """The next page of one group. Raises NotFound or InvalidInput."""
     access.require(Action.SESSION_READ, workspace_id)
     if key not in TITLES:
@@ -189,10 +186,10 @@ def _position(workspace_id: UUID, key: str, cursor: str) -> tuple[list[Any], int
     try:
         return [datetime.fromisoformat(moment), UUID(hex=pk)], shown
     except ValueError:
-        raise InvalidInput("invalid_cursor", "Begin again without the cursor.", param="cursor") from None
+        raise InvalidInput(
+            "invalid_cursor", "Begin again without the cursor.", param="cursor"
+        ) from None
 
 
 def _query(workspace_id: UUID, key: str) -> str:
     return f"sidebar:{workspace_id.hex}:{key}"
-
-

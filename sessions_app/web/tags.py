@@ -130,7 +130,7 @@ def logo() -> SafeString:
     return SafeString(
         '<svg width="16" height="16" viewBox="0 0 16 16" fill="none" stroke="currentColor" '
         'stroke-width="1.4" stroke-linecap="round" aria-hidden="true">'
-        '<path d="M2 11a6 6 0 0 1 12 0M4.700 11a3.300 3.300 0 0 1 6.600 0M7.400 11a.6.6 0 0 1 1.200 0"/>'
+        '<path d="M2 11a6 6 0 0 1 12 0M4.7 11a3.3 3.3 0 0 1 6.6 0M7.4 11a.6.6 0 0 1 1.2 0"/>'
         "</svg>"
     )
 

@@ -48,7 +48,11 @@ def duration(milliseconds: int | None) -> str:
     if seconds < MINUTE:
         return f"{round(seconds)} s"
     minutes, rest = divmod(round(seconds), MINUTE)
-    return f"{minutes} min {rest:02} s" if minutes < MINUTE else f"{minutes // 60} h {minutes % 60} min"
+    return (
+        f"{minutes} min {rest:02} s"
+        if minutes < MINUTE
+        else f"{minutes // 60} h {minutes % 60} min"
+    )
 
 
 def day_name(day: date, today: date) -> str:

@@ -169,7 +169,7 @@ class Transcript:
     def _turn_recovering(self, data: Json) -> list[Change]:
         changes = self._abandon_open()
         step = self.turn.step if self.turn else 0
-        item = _item(data, key=f"recovering-{data.get('turn_id', '')}-{data['seq']}", kind="turn.recovering")
+        item = _item(data, key=data["id"], kind="turn.recovering")
         item.facts = {"reason": data["reason"], "step": step, "resumed_at": None}
         return [*changes, self._append(item)]
 
@@ -200,7 +200,7 @@ class Transcript:
                 return []
             item.text += data["text"]
             return [Change("grow", item)]
-        changes = self._abandon_open(except_kind=kind)
+        changes = [*self._abandon_open(only=kind), *self._end_thinking(kind)]
         item = _item(data, key=key, kind=kind)
         item.text, item.is_open = data["text"], True
         item.facts = {"model": self.turn.model if self.turn else ""}
@@ -233,14 +233,23 @@ class Transcript:
         item.text, item.is_open, item.is_abandoned = text, False, False
         return item, found is None
 
-    def _abandon_open(self, except_kind: str = "") -> list[Change]:
+    def _end_thinking(self, kind: str) -> list[Change]:
+        """The answer begins: the thinking is over, although its whole text comes later."""
+        if kind != "agent.message":
+            return []
+        over = [i for i in self.items if i.is_open and i.type == "agent.thinking"]
+        for item in over:
+            item.facts["is_over"] = True
+        return [Change("put", item) for item in over]
+
+    def _abandon_open(self, only: str = "") -> list[Change]:
         """Text that no final event sealed, and that something else follows, is folded away.
 
         Thinking and its answer may overlap; two texts of one kind may not.
         """
         changes = []
         for item in [i for i in self.items if i.is_open]:
-            if except_kind and item.type != except_kind:
+            if only and item.type != only:
                 continue
             item.is_open, item.is_abandoned = False, True
             changes.append(Change("put", item) if item.text.strip() else self._drop(item))

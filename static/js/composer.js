@@ -1,0 +1,139 @@
+// The composer: grows, keeps its draft on the server, sends, and keeps the text when that fails.
+
+import { alarm, one, post, Refused, say } from "./dom.js";
+
+const SAVE_AFTER_MS = 600;
+const tabs = "BroadcastChannel" in window ? new BroadcastChannel("drafts") : null;
+
+class ComposerBox extends HTMLElement {
+  connectedCallback() {
+    this.form = one("form", this);
+    this.area = one("textarea", this);
+    this.note = one("[data-note]", this);
+    this.revision = Number(this.dataset.revision);
+    this.saved = this.area.value;
+    this.area.addEventListener("input", () => this.changed());
+    this.area.addEventListener("keydown", (event) => this.pressed(event));
+    this.form.addEventListener("submit", (event) => this.submitted(event));
+    addEventListener("pagehide", () => this.save(true));
+    tabs?.addEventListener("message", ({ data }) => this.fromOtherTab(data));
+    this.grow();
+  }
+
+  get session() { return this.closest("live-session"); }
+
+  grow() {
+    if (CSS.supports("field-sizing", "content")) return;
+    this.area.style.height = "auto";
+    this.area.style.height = `${this.area.scrollHeight}px`;
+  }
+
+  pressed(event) {
+    if (event.key !== "Enter" || event.shiftKey || event.altKey) return;
+    if (event.isComposing || event.keyCode === 229 || this.justComposed) return;
+    event.preventDefault();
+    this.form.requestSubmit();
+  }
+
+  changed() {
+    this.grow();
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.save(), SAVE_AFTER_MS);
+  }
+
+  // Another tab of this person wrote: take it, unless something newer stands here.
+  fromOtherTab({ place, text, revision }) {
+    if (place !== this.dataset.draftUrl || revision <= this.revision) return;
+    const untouched = this.area.value === this.saved;
+    this.revision = revision;
+    this.saved = text;
+    if (untouched) { this.area.value = text; this.grow(); }
+  }
+
+  tellTabs() { tabs?.postMessage({ place: this.dataset.draftUrl, text: this.saved, revision: this.revision }); }
+
+  async save(isLast = false) {
+    clearTimeout(this.timer);
+    const text = this.area.value;
+    if (text === this.saved || this.saving || this.isSending) return;
+    this.saving = true;
+    try {
+      const { revision } = await post(this.dataset.draftUrl, { text, revision: this.revision }, { keepalive: isLast });
+      this.revision = revision;
+      this.saved = text;
+      this.note.textContent = "";
+      this.tellTabs();
+    } catch (problem) {
+      if (problem instanceof Refused && problem.code === "stale_version") this.merge(problem.details.current);
+      else this.note.textContent = "Kept here. The server has it later.";
+    } finally {
+      this.saving = false;
+    }
+    if (!isLast && this.area.value !== this.saved) this.changed();
+  }
+
+  merge(current) {
+    this.revision = current.revision;
+    this.saved = current.text;
+    if (!this.area.value) { this.area.value = current.text; this.grow(); }
+  }
+
+  submitted(event) {
+    const session = this.session;
+    const text = this.area.value;
+    if (!text.trim()) { event.preventDefault(); return; }
+    one("[name=draft_revision]", this.form).value = this.revision;
+    if (!session) { this.isSending = true; return; }
+    event.preventDefault();
+    clearTimeout(this.timer);
+    const attempt = { text, key: crypto.randomUUID?.() || String(Math.random()).slice(2), revision: this.revision };
+    this.area.value = "";
+    this.saved = "";
+    this.grow();
+    this.send(session, session.showSending(text), attempt);
+  }
+
+  async send(session, node, attempt) {
+    this.mark(node, "Sending", "");
+    this.isSending = true;
+    try {
+      const fields = { text: attempt.text, draft_revision: attempt.revision };
+      const receipt = await post(this.form.action, fields, { key: attempt.key });
+      this.revision = Math.max(this.revision, attempt.revision + 1);
+      this.tellTabs();
+      session.accepted(node, receipt);
+    } catch (problem) {
+      this.notSent(session, node, attempt, problem);
+    } finally {
+      this.isSending = false;
+    }
+  }
+
+  notSent(session, node, attempt, problem) {
+    const why = problem instanceof Refused ? problem.message : "The server did not answer in 10 s.";
+    this.mark(node, "Not sent", why);
+    alarm(`Not sent. ${why}`);
+    node.classList.add("is-not-sent");
+    one(".actions", node).hidden = false;
+    one("[data-retry]", node).onclick = () => {
+      node.classList.remove("is-not-sent");
+      one(".actions", node).hidden = true;
+      this.send(session, node, attempt);
+    };
+    one("[data-edit]", node).onclick = () => {
+      this.area.value = [attempt.text, this.area.value].filter(Boolean).join("\n\n");
+      node.remove();
+      this.area.focus();
+      this.changed();
+    };
+  }
+
+  mark(node, word, why) {
+    one("[data-word]", node).textContent = word;
+    one("[data-why]", node).textContent = why;
+    one(".sending", node).hidden = word !== "Sending";
+    one(".failed", node).hidden = word !== "Not sent";
+    if (word === "Sending") say("Sending.");
+  }
+}
+customElements.define("composer-box", ComposerBox);

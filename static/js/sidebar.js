@@ -1,0 +1,169 @@
+// The list of sessions: live rows that move only while the pointer is elsewhere.
+
+import { all, fragment, morph, morphChildren, one, parse } from "./dom.js";
+import { connection } from "./connection.js";
+import { dayKey, localize, now } from "./times.js";
+import { openRowMenu } from "./acts.js";
+
+const DAY_MS = 86400000;
+
+class SessionSidebar extends HTMLElement {
+  connectedCallback() {
+    this.groups = one("[data-groups]", this);
+    this.workspace = this.dataset.workspace;
+    this.later = new Map();
+    localize(this);
+    this.ager = setInterval(() => localize(this), 10000);
+    this.groups.addEventListener("pointerleave", () => this.settle());
+    this.groups.addEventListener("focusout", () => setTimeout(() => this.settle(), 0));
+    this.addEventListener("click", (event) => this.clicked(event));
+    one("[data-filter]", this)?.addEventListener("input", (event) => this.filter(event.target.value));
+    one("[data-filter]", this)?.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") { event.target.value = ""; this.filter(""); event.target.blur(); }
+      if (event.key === "Enter") one(".row-item:not([hidden]) .row", this)?.click();
+    });
+    one('.row[aria-current="page"]', this)?.scrollIntoView({ block: "nearest" });
+    connection.watchWorkspace(this.workspace, this);
+  }
+
+  get isHeld() { return this.groups.matches(":hover") || this.groups.contains(document.activeElement) || !!one('[aria-expanded="true"]', this.groups); }
+
+  hear(rows, removed) {
+    for (const id of removed) this.remove(id);
+    for (const row of rows) this.take(row);
+  }
+
+  take({ id, seq, html }) {
+    const node = parse(html).firstElementChild;
+    const old = this.row(id);
+    if (old && Number(old.dataset.seq) > seq) return;
+    if (id === one("live-session")?.dataset.session) one(".row", node).setAttribute("aria-current", "page");
+    localize(wrap(node));
+    if (old) {
+      const to = groupOf(node);
+      const stays = old.closest("[data-group]").dataset.group === to && !(old.dataset.at < node.dataset.at && old.previousElementSibling);
+      const kept = morph(old, node);
+      if (stays) return;
+      if (this.isHeld) this.later.set(id, to); else this.move(kept, to);
+      return;
+    }
+    if (this.isHeld) this.later.set(id, node); else this.insert(node, groupOf(node));
+  }
+
+  settle() {
+    if (this.isHeld) return;
+    for (const [id, waiting] of this.later) {
+      const row = this.row(id);
+      if (row) this.move(row, groupOf(row));
+      else if (waiting instanceof Node) this.insert(waiting, groupOf(waiting));
+    }
+    this.later.clear();
+  }
+
+  move(row, to) {
+    const from = row.closest("[data-group]");
+    if (from?.dataset.group !== to) this.count(from, -1);
+    const moved = from?.dataset.group !== to;
+    row.remove();
+    this.insert(row, to, moved);
+    this.dropEmpty(from);
+  }
+
+  insert(row, key, counts = true) {
+    one("[data-no-sessions]", this)?.remove();
+    const group = this.group(key);
+    const rows = one("[data-rows]", group);
+    const next = [...rows.children].find((child) => child.dataset.older !== undefined || child.dataset.at < row.dataset.at);
+    rows.insertBefore(row, key === "pinned" && !row.isConnected ? rows.firstChild : next || null);
+    if (counts) this.count(group, 1);
+  }
+
+  remove(id) {
+    this.later.delete(id);
+    const row = this.row(id);
+    if (!row) return;
+    const group = row.closest("[data-group]");
+    row.remove();
+    this.count(group, -1);
+    this.dropEmpty(group);
+  }
+
+  row(id) { return one(`[data-key="${id}"]`, this.groups); }
+
+  group(key) {
+    const found = one(`[data-group="${key}"]`, this.groups);
+    if (found) return found;
+    const node = parse(`<details class="group" data-group="${key}" open><summary class="group-head"></summary><ul data-rows></ul></details>`).firstElementChild;
+    const icon = one(".group-head .icon", this)?.cloneNode(true);
+    const name = Object.assign(document.createElement("span"), { textContent: TITLES[key] });
+    const count = parse('<span class="count" data-total>0</span>');
+    one("summary", node).append(...(icon ? [icon] : []), name, count);
+    const order = Object.keys(TITLES);
+    const next = all("[data-group]", this.groups).find((group) => order.indexOf(group.dataset.group) > order.indexOf(key));
+    this.groups.insertBefore(node, next || null);
+    return node;
+  }
+
+  count(group, by) {
+    if (!group) return;
+    for (const name of ["[data-total]", "[data-shown]", "[data-of]"]) {
+      const place = one(name, group);
+      if (place) place.textContent = Math.max(0, Number(place.textContent) + by);
+    }
+  }
+
+  dropEmpty(group) { if (group?.isConnected && !one(".row-item", group) && !one("[data-older]", group)) group.remove(); }
+
+  async resync() {
+    const html = await fragment(`/w/${this.workspace}/sidebar/`).catch(() => null);
+    if (html === null) return;
+    this.later.clear();
+    const content = parse(html);
+    const current = one("live-session")?.dataset.session;
+    one(`[data-key="${current}"] .row`, content)?.setAttribute("aria-current", "page");
+    localize(content);
+    morphChildren(this.groups, [...content.childNodes], 0);
+  }
+
+  async clicked(event) {
+    const more = event.target.closest("[data-row-menu]");
+    if (more) { event.preventDefault(); openRowMenu(more, more.closest(".row-item")); return; }
+    const older = event.target.closest("[data-load-older]");
+    if (!older) return;
+    event.preventDefault();
+    if (older.ariaDisabled) return;
+    older.ariaDisabled = "true";
+    const place = older.closest("[data-older]");
+    try {
+      const content = parse(await fragment(older.href));
+      localize(content);
+      for (const row of all(".row-item", content)) if (this.row(row.dataset.key)) row.remove();
+      const first = one(".row", content);
+      const hadFocus = document.activeElement === older;
+      place.replaceWith(content);
+      if (hadFocus) first?.focus();
+    } catch { older.ariaDisabled = null; older.textContent = "Load older: try again"; }
+  }
+
+  filter(text) {
+    const wanted = text.trim().toLowerCase();
+    for (const row of all(".row-item", this.groups)) row.hidden = wanted !== "" && !one(".row-title", row).textContent.toLowerCase().includes(wanted);
+    for (const group of all("[data-group]", this.groups)) group.hidden = wanted !== "" && !one(".row-item:not([hidden])", group);
+  }
+}
+
+const TITLES = { pinned: "Pinned", active: "Active", today: "Today", yesterday: "Yesterday", week: "Previous 7 days", older: "Older" };
+
+function groupOf(row) {
+  if (row.hasAttribute("data-pinned")) return "pinned";
+  if (row.hasAttribute("data-working")) return "active";
+  const at = new Date(row.dataset.at);
+  const today = new Date(now());
+  if (dayKey(at) >= dayKey(today)) return "today";
+  if (dayKey(at) === dayKey(new Date(now() - DAY_MS))) return "yesterday";
+  return dayKey(at) >= dayKey(new Date(now() - 7 * DAY_MS)) ? "week" : "older";
+}
+
+const wrap = (node) => { const host = document.createDocumentFragment(); host.append(node); return host; };
+
+customElements.define("session-sidebar", SessionSidebar);
