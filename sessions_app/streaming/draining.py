@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import signal
 import threading
 from types import FrameType
+from typing import Final
 
 from sessions_app.streaming.hub import Hub
 
-logger = logging.getLogger(__name__)
+# Seconds between telling the streams and telling the server: daphne stops without asking them.
+FAREWELL_SECONDS: Final = 0.2
 
 
 def drain_on_signals(hub: Hub) -> None:
     """Put ourselves before the server's own handlers of SIGTERM and SIGINT.
 
-    Servers stop accepting first and then wait for responses; a stream would keep them waiting.
+    uvicorn stops accepting and then waits for responses, and a stream would keep it waiting;
+    daphne just stops. So the streams hear it first. A second signal goes to the server at once.
     Where nobody handles the signal, or outside the main thread, nothing is changed.
     """
     if threading.current_thread() is not threading.main_thread():
@@ -31,9 +33,15 @@ def _chain(number: signal.Signals, hub: Hub, loop: asyncio.AbstractEventLoop) ->
     if not callable(server):
         return
 
+    def say_farewell(signum: int) -> None:
+        hub.drain()
+        loop.call_later(FAREWELL_SECONDS, server, signum, None)
+
     def handle(signum: int, frame: FrameType | None) -> None:
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(hub.drain)
-        server(signum, frame)
+        if loop.is_closed() or hub.is_draining or not hub.open_viewers:
+            hub.is_draining = True
+            server(signum, frame)
+        else:
+            loop.call_soon_threadsafe(say_farewell, signum)
 
     signal.signal(number, handle)

@@ -56,8 +56,8 @@ class CloseCode(IntEnum):
     FORBIDDEN = 4403
     NOT_FOUND = 4404
     TOO_MANY = 4429
+    TRY_LATER = 4503
     RESTART = 1012
-    TRY_LATER = 1013
 
 
 class SessionSocket(AsyncWebsocketConsumer):
@@ -291,7 +291,13 @@ class SessionSocket(AsyncWebsocketConsumer):
                     await self.send(text_data=outbox.error(problem))
             except TimeoutError:
                 logger.info("socket.reader_is_stuck")
-        await self.close(code=int(code))
+        try:
+            await self.close(code=int(code))
+        except OSError:
+            return  # the client was quicker
+        except Exception:
+            # daphne lets an application use no code below 3000.
+            await self.close(code=int(CloseCode.TRY_LATER))
 
     def _may_speak(self) -> bool:
         """A bucket that refills with time: a burst is fine, a flood is not."""

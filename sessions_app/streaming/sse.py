@@ -13,8 +13,10 @@ from uuid import UUID
 
 import orjson
 from django.db import Error as DatabaseError
-from django.http import HttpRequest, HttpResponseNotAllowed, StreamingHttpResponse
+from django.http import HttpRequest, StreamingHttpResponse
 from django.http.response import HttpResponseBase
+from django.views.decorators.csrf import csrf_exempt
+from rest_framework.exceptions import MethodNotAllowed
 
 from core.api.errors import error_response, problem_of
 from core.api.request_id import request_id_of
@@ -57,10 +59,11 @@ class Wish:
     param: str  # where the position was named
 
 
+@csrf_exempt  # nothing but GET is answered, and the refusal is the API's own
 async def session_stream_view(request: HttpRequest, session_id: str) -> HttpResponseBase:
     """GET /v1/sessions/{id}/events/stream"""
     if request.method != "GET":
-        return HttpResponseNotAllowed(["GET"])
+        return error_response(MethodNotAllowed(request.method or ""), request)
     try:
         wish = _read_wish(request, session_id)
         viewer, start = await in_db_thread(_open, request, wish)
