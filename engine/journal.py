@@ -72,6 +72,7 @@ class JournalEntry:
     # Held while something of this turn is on its way to the database: keeps the order.
     writing: asyncio.Lock = field(default_factory=asyncio.Lock)
     is_fenced: bool = False
+    # Characters not yet known to be in the log, those on their way included.
     size: int = 0
     _pending: list[_Run] = field(default_factory=list)
     _drained: asyncio.Event = field(default_factory=asyncio.Event)
@@ -84,13 +85,18 @@ class JournalEntry:
             await self._drained.wait()
         self._require_live()
         self._add(_Run(kind, message_id, text))
+        self.size += len(text)
         self.journal.note(self, len(text))
+
+    @property
+    def has_pending(self) -> bool:
+        return bool(self._pending)
 
     async def record(self, facts: Sequence[Fact]) -> range:
         """Write the pending text and then `facts`, all or nothing; the seqs of `facts`."""
         async with self.writing:
             self._require_live()
-            runs = self._take()
+            runs = self.take()
             seqs = await self._write([*(run.fact() for run in runs), *facts])
             self.confirm(runs)
             return seqs[len(runs) :]
@@ -99,7 +105,7 @@ class JournalEntry:
         """Returns when all text given so far is written."""
         async with self.writing:
             self._require_live()
-            runs = self._take()
+            runs = self.take()
             if runs:
                 await self._write([run.fact() for run in runs])
                 self.confirm(runs)
@@ -133,17 +139,14 @@ class JournalEntry:
             last.text += run.text
         else:
             self._pending.append(run)
-        self.size += len(run.text)
 
-    def _take(self) -> list[_Run]:
+    def take(self) -> list[_Run]:
         runs, self._pending = self._pending, []
-        self.size = 0
-        self._drained.set()
         return runs
 
     def give_back(self, runs: Sequence[_Run]) -> None:
         """Put runs that were not written in front of what has come since."""
-        since = self._take()
+        since = self.take()
         for run in (*runs, *since):
             self._add(run)
 
@@ -151,17 +154,17 @@ class JournalEntry:
         for run in runs:
             known = self._confirmed.get(run.message_id, 0)
             self._confirmed[run.message_id] = known + len(run.text)
+            self.size -= len(run.text)
+        self._drained.set()
 
     async def was_written(self, runs: Sequence[_Run]) -> bool:
         return await self._find(runs[-1].fact()) is not None
 
-    def take_for_flush(self) -> list[_Run]:
-        return self._take()
-
     def fence(self) -> None:
         if not self.is_fenced:
             self.is_fenced = True
-            self._take()
+            self._pending.clear()
+            self._drained.set()
             self.on_fenced()
 
     def _require_live(self) -> None:
@@ -204,12 +207,12 @@ class Journal:
 
     async def flush(self) -> None:
         # A turn that is just being written takes its text along itself.
-        ready = [e for e in self._entries if e.size and not e.is_fenced and not e.writing.locked()]
+        ready = [e for e in self._entries if e.has_pending and not e.writing.locked()]
         for entry in ready:
             await entry.writing.acquire()
         try:
             # A record that was first in line has taken its text along meanwhile.
-            await self._write([(e, e.take_for_flush()) for e in ready if e.size])
+            await self._write([(e, e.take()) for e in ready if e.has_pending])
         finally:
             for entry in ready:
                 entry.writing.release()

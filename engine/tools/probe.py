@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 import os
 from pathlib import Path
 
@@ -62,7 +61,7 @@ def probe_tools(home: Path) -> list[Tool]:
         """Returns the given bytes as text, whatever they are."""
         try:
             data = base64.b64decode(arguments.base64, validate=True)
-        except binascii.Error:
+        except ValueError:
             return ToolOutput("base64: this is not base64.", is_error=True)
         return ToolOutput(as_text(data))
 

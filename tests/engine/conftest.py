@@ -10,11 +10,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import pytest
 
-from catalog.kinds import ProviderKind
 from core.db import in_db_thread
 from engine.loop import Limits
 from engine.tools.registry import build_registry

@@ -10,6 +10,8 @@ from core.db import in_db_thread
 from sessions_app.models import Attempt, Turn
 from tests.engine.conftest import Talk, open_talk, probe_lines, text_of, working
 
+WAITING = ("step.checkpoint", "session.status_rescheduled")
+
 
 async def test_a_prompt_is_answered(talk: Talk, home: Path) -> None:
     async with working(home):
@@ -175,6 +177,20 @@ async def test_stop_ends_the_stream_within_half_a_second(talk: Talk, home: Path)
     assert first["interrupted"] is True
     assert text_of(first).startswith("word word")
     assert text_of(second) == "Next"
+
+
+async def test_a_hint_brings_a_stop_to_the_worker_within_half_a_second(
+    talk: Talk, home: Path
+) -> None:
+    async with working(home, heartbeat_seconds=30, poll_seconds=30) as worker:
+        for element in ({"hang_ms": 60_000}, {"fail": {"status": 429, "retry_after": 60}}):
+            await talk.script(element)
+            await talk.until(lambda events: events[-1]["type"] in WAITING)
+            await talk.stop()
+            began = asyncio.get_running_loop().time()
+            while worker._running:
+                await asyncio.sleep(0.005)
+            assert asyncio.get_running_loop().time() - began < 0.5
 
 
 async def test_stop_in_a_tool_ends_it_before_its_effect(talk: Talk, home: Path) -> None:
