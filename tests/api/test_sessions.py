@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from django.test.utils import CaptureQueriesContext
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from sessions_app.models import Session
 from tests.api.client import Caller, refusal
