@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from django import forms
 from django.contrib import admin
+from django.http import HttpRequest
 
 from catalog.models import Agent, Model, Provider
+from catalog.services.providers import set_credentials
 
 
 class ModelInline(admin.TabularInline):
@@ -14,12 +17,37 @@ class ModelInline(admin.TabularInline):
     extra = 0
 
 
+class ProviderForm(forms.ModelForm):
+    """Takes a new API key and never shows the stored one."""
+
+    base_url = forms.URLField(label="Base URL", required=False, assume_scheme="https")
+    api_key = forms.CharField(
+        label="API key",
+        required=False,
+        strip=True,
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+        help_text="Stored encrypted. Left empty, the stored one stays as it is.",
+    )
+
+    class Meta:
+        model = Provider
+        fields = ("organization", "slug", "kind", "name", "base_url", "is_enabled")
+
+
 @admin.register(Provider)
 class ProviderAdmin(admin.ModelAdmin):
+    form = ProviderForm
     list_display = ("name", "slug", "kind", "organization", "is_enabled")
     list_filter = ("kind", "is_enabled")
     search_fields = ("name", "slug")
     inlines: ClassVar = [ModelInline]
+
+    def save_model(
+        self, request: HttpRequest, obj: Provider, form: forms.ModelForm, change: bool
+    ) -> None:
+        super().save_model(request, obj, form, change)
+        if api_key := form.cleaned_data.get("api_key"):
+            set_credentials(provider=obj, api_key=api_key)
 
 
 @admin.register(Agent)
