@@ -1,0 +1,178 @@
+"""The access matrix: every route × everyone → the status that is right (BR-081).
+
+A route without a row fails, and so does a row without a route.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.urls import URLPattern
+
+from core.clock import now
+from core.ids import Prefix, encode_id
+from orgs.roles import Scope
+from orgs.services import revoke_api_key
+from sessions_app.api.urls import urlpatterns
+from sessions_app.domain.vocabulary import Visibility
+from sessions_app.models import Event, Session
+from tests.api.client import Caller, refusal
+from tests.factories import Cast, make_key, make_session, send
+
+# The session is the second member's; both keys are the owner's and may do all, if not read-only.
+COLUMNS = (
+    "owner",
+    "admin",
+    "second_member",
+    "member",
+    "viewer",
+    "outsider",
+    "workspace_key",
+    "organization_key",
+    "read_only_key",
+    "expired_key",
+    "revoked_key",
+    "nobody",
+)
+NO_KEY = " 401 401 401"
+READ = "200 200 200 200 200 404 200 200 200" + NO_KEY
+CONTROL = "200 200 200 200 403 404 200 200 403" + NO_KEY
+OWN = "200 200 200 200 200 404 403 403 403" + NO_KEY
+MATRIX: dict[tuple[str, str], str] = {
+    ("GET", "openapi.json"): "200 " * len(COLUMNS),
+    ("GET", "workspaces"): "200 " * 9 + NO_KEY,
+    ("GET", "models"): READ,
+    ("GET", "sessions"): READ,
+    ("POST", "sessions"): "201 201 201 201 403 404 201 201 403" + NO_KEY,
+    ("GET", "sessions/<str:session_id>"): READ,
+    ("POST", "sessions/<str:session_id>"): CONTROL,
+    ("DELETE", "sessions/<str:session_id>"): "200 200 200 403 403 404 200 200 403" + NO_KEY,
+    ("POST", "sessions/<str:session_id>/archive"): CONTROL,
+    ("POST", "sessions/<str:session_id>/unarchive"): CONTROL,
+    ("PUT", "sessions/<str:session_id>/pin"): OWN,
+    ("PUT", "sessions/<str:session_id>/read"): OWN,
+    ("GET", "sessions/<str:session_id>/draft"): OWN,
+    ("PUT", "sessions/<str:session_id>/draft"): OWN,
+    ("GET", "sessions/<str:session_id>/events"): READ,
+    ("POST", "sessions/<str:session_id>/events"): CONTROL.replace("200", "202"),
+    ("GET", "sessions/<str:session_id>/events/stream"): READ,
+    ("GET", "sessions/<str:session_id>/turns"): READ,
+    ("GET", "sessions/<str:session_id>/turns/<str:turn_id>"): READ,
+    ("GET", "sessions/<str:session_id>/queue"): READ,
+}
+STREAM = ("GET", "sessions/<str:session_id>/events/stream")
+BODIES: dict[tuple[str, str], dict[str, Any]] = {
+    ("POST", "sessions/<str:session_id>"): {"title": "New"},
+    ("POST", "sessions/<str:session_id>/events"): {
+        "events": [{"type": "user.message", "content": "Hello"}]
+    },
+    ("PUT", "sessions/<str:session_id>/read"): {"seq": 1},
+    ("PUT", "sessions/<str:session_id>/draft"): {"text": "Dear", "expected_version": 0},
+}
+
+
+def routes() -> Iterator[tuple[str, str]]:
+    """Method and path of everything that the URLconf answers."""
+    for pattern in urlpatterns:
+        assert isinstance(pattern, URLPattern)
+        path = str(pattern.pattern)
+        view = getattr(pattern.callback, "view_class", None)
+        if view is None:
+            if path:  # the last one says that there is no such route
+                yield "GET", path
+            continue
+        for method in ("get", "post", "put", "patch", "delete"):
+            if hasattr(view, method):
+                yield method.upper(), path
+
+
+def test_every_route_has_a_row_and_every_row_a_route() -> None:
+    assert set(routes()) == MATRIX.keys()
+    for row in MATRIX.values():
+        assert len(row.split()) == len(COLUMNS)
+
+
+class Stage:
+    """The cast, a session of the second member with a queued turn, and each caller."""
+
+    def __init__(self, cast: Cast) -> None:
+        self.cast = cast
+        self.workspace_id = encode_id(Prefix.WORKSPACE, cast.workspace.pk)
+        expired, revoked = (
+            make_key(cast.owner, cast.organization, cast.workspace, [Scope.FULL]) for _ in "ab"
+        )
+        expired.row.expires_at = now() - timedelta(seconds=1)
+        expired.row.save()
+        revoke_api_key(key=revoked.row)
+        self._secrets = {"expired_key": expired.secret, "revoked_key": revoked.secret}
+
+    def caller(self, column: str) -> Caller:
+        if column in self._secrets:
+            return Caller(self.cast, authorization=f"Bearer {self._secrets[column]}")
+        return Caller(self.cast, "" if column == "nobody" else column)
+
+    def path(self, route: tuple[str, str]) -> str:
+        session = make_session(self.cast, by="second_member")
+        if route[1].endswith(("turns/<str:turn_id>", "queue")):
+            send(self.cast, session, by="second_member")
+        turn = session.turns.first()
+        path = route[1].replace("<str:session_id>", session.public_id)
+        path = path.replace("<str:turn_id>", turn.public_id if turn else "")
+        if route in {("GET", "sessions"), ("GET", "models")}:
+            path += f"?workspace_id={self.workspace_id}"
+        return f"/v1/{path}"
+
+    def body(self, route: tuple[str, str]) -> Any:
+        if route == ("POST", "sessions"):
+            return {"workspace_id": self.workspace_id}
+        return BODIES.get(route, {} if route[0] in {"POST", "PUT"} else None)
+
+
+def check_row(stage: Stage, route: tuple[str, str]) -> None:
+    found = []
+    for column in COLUMNS:
+        path = stage.path(route)
+        before = Session.objects.count(), Event.objects.count()
+        response = stage.caller(column).request(route[0], path, stage.body(route))
+        found.append(str(response.status_code))
+        if response.status_code >= 400:
+            refusal(response)
+            assert (Session.objects.count(), Event.objects.count()) == before
+    assert dict(zip(COLUMNS, found, strict=True)) == dict(
+        zip(COLUMNS, MATRIX[route].split(), strict=True)
+    )
+
+
+@pytest.mark.parametrize("route", [r for r in MATRIX if r != STREAM], ids=" ".join)
+def test_each_route_admits_whom_it_should(cast: Cast, route: tuple[str, str]) -> None:
+    check_row(Stage(cast), route)
+
+
+def test_the_stream_admits_whom_it_should(committed_cast: Cast) -> None:
+    check_row(Stage(committed_cast), STREAM)
+
+
+@pytest.mark.parametrize(
+    "route", [r for r in MATRIX if "session_id" in r[1] and r != STREAM], ids=" ".join
+)
+def test_a_private_session_is_its_makers_alone(cast: Cast, route: tuple[str, str]) -> None:
+    """Not the owner's, not an administrator's, not any key's: the body of what never existed."""
+    cast.organization.allows_private_sessions = True
+    cast.organization.save()
+    session = make_session(cast, by="member", visibility=Visibility.PRIVATE)
+    send(cast, session)
+    turn = session.turns.get()
+    stage = Stage(cast)
+    for column in COLUMNS[:9]:
+        path = route[1].replace("<str:session_id>", session.public_id)
+        path = "/v1/" + path.replace("<str:turn_id>", turn.public_id)
+        response = stage.caller(column).request(route[0], path, stage.body(route))
+        if column == "member":
+            assert (
+                response.status_code < 300 or response.json()["error"]["code"] == "target_working"
+            )
+        else:
+            assert refusal(response) == (404, "not_found", None), column

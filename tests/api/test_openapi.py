@@ -1,0 +1,54 @@
+"""The OpenAPI document: fresh, valid, without warnings, and shown without scripts."""
+
+from __future__ import annotations
+
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.core.management import call_command
+
+from sessions_app.api.openapi import document
+from tests.api.test_access_matrix import MATRIX
+
+SNAPSHOT = Path(settings.BASE_DIR) / "docs" / "openapi.yaml"
+
+
+def test_the_snapshot_is_fresh_and_valid() -> None:
+    made = StringIO()
+    call_command("spectacular", validate=True, fail_on_warn=True, stdout=made)
+    message = "run: manage.py spectacular --validate --fail-on-warn --file docs/openapi.yaml"
+    assert made.getvalue().strip() == SNAPSHOT.read_text().strip(), message
+
+
+def test_the_document_has_every_route() -> None:
+    described = {
+        (method.upper(), path.replace("{session_id}", "<id>").replace("{turn_id}", "<id>"))
+        for path, operations in document()["paths"].items()
+        for method in operations
+    }
+    expected = {
+        (method, "/v1/" + path.replace("<str:session_id>", "<id>").replace("<str:turn_id>", "<id>"))
+        for method, path in MATRIX
+    } - {("GET", "/v1/openapi.json")}
+    assert described == expected
+
+
+@pytest.mark.django_db
+def test_anyone_may_read_it(client: Any) -> None:
+    response = client.get("/v1/openapi.json")
+    assert response["content-type"] == "application/json"
+    assert response.json()["openapi"].startswith("3.1")
+    assert set(response.json()["components"]["securitySchemes"]) == {"bearer", "apiKey", "login"}
+
+
+@pytest.mark.django_db
+def test_the_page_shows_every_operation_and_runs_nothing(client: Any) -> None:
+    page = client.get("/docs").content.decode()
+    for operations in document()["paths"].values():
+        for operation in operations.values():
+            assert f'id="{operation["operationId"]}"' in page
+    assert "<script" not in page
+    assert "://" not in page.replace("http://testserver", "")
