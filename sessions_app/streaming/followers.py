@@ -147,6 +147,8 @@ class RowWatch:
     def add(self, session_ids: Iterable[UUID], limit: int) -> None:
         """More than `limit` waiting: the follower reads its list again instead."""
         self.pending.update(session_ids)
+        if not self.pending:
+            return
         if len(self.pending) > limit:
             self.resync()
         self.waiter.wake()

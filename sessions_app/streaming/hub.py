@@ -24,6 +24,7 @@ from orgs import principals
 from sessions_app import eventlog
 from sessions_app.streaming.followers import RowWatch, Track, Viewer, Waiter, wake_all
 from sessions_app.streaming.frames import LogEvent
+from sessions_app.streaming.rows import RowStates, find_changed, read_row_states
 
 logger = logging.getLogger(__name__)
 
@@ -50,6 +51,8 @@ class Hub:
         self._pages: dict[tuple[UUID, int], asyncio.Task[list[LogEvent]]] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._subscription: bus.Subscription | None = None
+        self._row_states: RowStates = {}
+        self._rows_heard: set[UUID] = set()
 
     # ── Following ──
 
@@ -199,6 +202,10 @@ class Hub:
     async def _poll(self) -> None:
         """The guarantee behind the hints, and how deletion and a restored database are seen."""
         await _wait(self._poll_now, settings.POLL_SECONDS)
+        await self._poll_heads()
+        await self._poll_rows()
+
+    async def _poll_heads(self) -> None:
         tracks = {track.session_id: (track, track.end) for track in self._tracks.values()}
         if not tracks:
             return
@@ -211,6 +218,18 @@ class Hub:
                 track.rewind(head)
             elif head > track.end:
                 self._mark(track)
+
+    async def _poll_rows(self) -> None:
+        """Rows that look different although no hint said so."""
+        heard, self._rows_heard = self._rows_heard, set()
+        if not self._row_watches:
+            self._row_states = {}
+            return
+        states = await in_db_thread(read_row_states, list(self._row_watches))
+        changed = find_changed(self._row_states, states)
+        self._row_states = states
+        for workspace_id, session_ids in changed.items():
+            self._tell_rows(workspace_id, session_ids - heard)
 
     async def _check_access(self) -> None:
         """One query for all open viewers; only those of a changed organization are computed."""
@@ -272,8 +291,12 @@ class Hub:
             if hint.changes_row and hint.workspace_id in self._row_watches:
                 rows.setdefault(hint.workspace_id, set()).add(hint.session_id)
         for workspace_id, session_ids in rows.items():
-            for watch in self._row_watches[workspace_id]:
-                watch.add(session_ids, ROWS_PENDING_MAX)
+            self._rows_heard |= session_ids
+            self._tell_rows(workspace_id, session_ids)
+
+    def _tell_rows(self, workspace_id: UUID, session_ids: set[UUID]) -> None:
+        for watch in self._row_watches.get(workspace_id, ()):
+            watch.add(session_ids, ROWS_PENDING_MAX)
 
     def _resync(self) -> None:
         """The bus was deaf for a while: look at everything that is followed."""

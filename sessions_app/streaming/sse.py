@@ -42,6 +42,9 @@ HEARTBEAT = b": hb\n\n"
 # A proxy that buffers or compresses would hold every event back until its buffer is full.
 HEADERS = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
 
+# What the official client may add: deltas are always sent, and there is no beta here.
+IGNORED = ("beta", "event_deltas[]", "event_deltas")
+
 ENDINGS: Mapping[Ended, DomainError] = {
     Ended.GONE: NotFound(),
     Ended.REVOKED: Unauthenticated("unauthenticated", "This login or key is no longer valid."),
@@ -78,7 +81,7 @@ async def session_stream_view(request: HttpRequest, session_id: str) -> HttpResp
 
 def _read_wish(request: HttpRequest, session_id: str) -> Wish:
     """The header beats the query: it is where a reconnecting browser says how far it is."""
-    unknown = sorted(request.GET.keys() - {"after", "types[]", "types"})
+    unknown = sorted(request.GET.keys() - {"after", "types[]", "types", *IGNORED})
     if unknown:
         raise InvalidInput("unknown_parameter", "There is no such parameter.", param=unknown[0])
     position, param = None, "after"

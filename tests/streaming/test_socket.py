@@ -7,6 +7,8 @@ from uuid import uuid4
 import orjson
 import pytest
 
+from core import bus
+from core.bus import bell
 from core.db import in_db_thread
 from core.ids import encode_id
 from orgs.services import revoke_api_key
@@ -468,6 +470,25 @@ async def test_a_deleted_session_leaves_every_sidebar(committed_cast: Cast, hub:
     access = await in_db_thread(committed_cast.access, "member")
     await in_db_thread(delete_session, access=access, session_id=session.pk)
     await tab.until_told("sidebar", rows=[], removed=[session.public_id])
+    await tab.close()
+
+
+async def test_rows_are_told_without_any_hint_within_the_poll(
+    committed_cast: Cast, hub: Hub, settings: Any
+) -> None:
+    settings.DATABASE_DIRECT_URL = "postgresql://nobody@127.0.0.1:9/none"
+    old = await in_db_thread(make_session, committed_cast)
+    tab = await tab_of(committed_cast)
+    await tab.say("sidebar", workspace=committed_cast.workspace.public_id)
+    await tab.until_told("ready")
+    await until(lambda: hub._row_states, 3)
+    session = await in_db_thread(make_session, committed_cast)
+    await _row(tab, session.public_id)
+    access = await in_db_thread(committed_cast.access, "member")
+    await in_db_thread(delete_session, access=access, session_id=old.pk)
+    await tab.until_told("sidebar", seconds=3, rows=[], removed=[old.public_id])
+    bus.close(0.1)
+    bell._bell.forget()
     await tab.close()
 
 

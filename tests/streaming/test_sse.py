@@ -14,6 +14,7 @@ import psycopg
 import pytest
 from websockets.asyncio.client import connect
 
+from config.serve import DEAD_CLIENT_SECONDS, _notice_dead_clients
 from core.db import in_db_thread
 from core.ids import encode_id
 from orgs.services import revoke_api_key
@@ -32,12 +33,8 @@ def server(request: pytest.FixtureRequest, django_db_setup: None) -> Generator[S
     server.stop()
 
 
-@pytest.fixture
-def uvicorn(server: Server) -> Server:
-    """For what daphne is known not to do."""
-    if server.kind != "uvicorn":
-        pytest.xfail("daphne has no back-pressure on sockets and no lifespan")
-    return server
+# What daphne is known not to do: it has no back-pressure, and accepts slowly.
+only_uvicorn = pytest.mark.parametrize("server", ["uvicorn"], indirect=True)
 
 
 def key_of(cast: Cast, name: str = "workspace_key") -> dict[str, str]:
@@ -303,6 +300,15 @@ async def test_streams_whose_clients_left_are_noticed_and_hold_nothing(
     assert await asyncio.to_thread(server.gauge, "sederunt_streams_open") == 0
 
 
+def test_accepted_connections_notice_clients_that_vanished_without_a_word() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        _notice_dead_clients(listener)
+        with socket.create_connection(listener.getsockname()), listener.accept()[0] as accepted:
+            assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+            timeout = accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
+            assert timeout == DEAD_CLIENT_SECONDS * 1000
+
+
 def _raw_stream(server: Server, cast: Cast, session: Any) -> socket.socket:
     client = socket.create_connection(("127.0.0.1", server.port), timeout=10)
     path = stream_url(server, session, "?after=0").removeprefix(server.url)
@@ -318,15 +324,16 @@ def _raw_stream(server: Server, cast: Cast, session: Any) -> socket.socket:
     return client
 
 
+@only_uvicorn
 async def test_three_hundred_open_streams_hold_no_database_connections(
-    uvicorn: Server, committed_cast: Cast, postgres_bus: str
+    server: Server, committed_cast: Cast, postgres_bus: str
 ) -> None:
     sessions = [await in_db_thread(make_session, committed_cast) for _ in range(10)]
     clients = [
-        await asyncio.to_thread(_raw_stream, uvicorn, committed_cast, sessions[number % 10])
+        await asyncio.to_thread(_raw_stream, server, committed_cast, sessions[number % 10])
         for number in range(300)
     ]
-    url = f"{uvicorn.url}/v1/sessions/{sessions[0].public_id}"
+    url = f"{server.url}/v1/sessions/{sessions[0].public_id}"
     async with httpx.AsyncClient(headers=key_of(committed_cast), timeout=30) as client:
         for _ in range(10):
             answers = await asyncio.gather(*(client.get(url) for _ in range(20)))
@@ -383,18 +390,19 @@ async def test_a_reader_that_pauses_gets_a_thousand_events_in_order(
     await each.close()
 
 
+@only_uvicorn
 async def test_a_reader_that_reads_nothing_costs_no_memory(
-    uvicorn: Server, committed_cast: Cast, postgres_bus: str
+    server: Server, committed_cast: Cast, postgres_bus: str
 ) -> None:
     session = await in_db_thread(make_session, committed_cast)
-    stuck = await asyncio.to_thread(_raw_stream, uvicorn, committed_cast, session)
+    stuck = await asyncio.to_thread(_raw_stream, server, committed_cast, session)
     stuck.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
-    before = _memory(uvicorn)
+    before = _memory(server)
     big = "x" * 60_000
     for _ in range(40):
         await write_async(session.pk, *[big] * 25)
     await asyncio.sleep(1)
-    assert _memory(uvicorn) - before < 40_000, "60 MB were written to a reader that takes none"
+    assert _memory(server) - before < 40_000, "60 MB were written to a reader that takes none"
     stuck.close()
 
 
