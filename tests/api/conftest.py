@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from core.ids import Prefix, encode_id
 from tests.api.client import Caller
 from tests.factories import Cast, make_session
+from tests.journeys.server import Server
 
 
 @pytest.fixture
@@ -34,3 +35,13 @@ def session_path(cast: Cast) -> str:
 @pytest.fixture
 def workspace_id(cast: Cast) -> str:
     return encode_id(Prefix.WORKSPACE, cast.workspace.pk)
+
+
+@pytest.fixture(scope="session")
+def running_server() -> Iterator[Server]:
+    """Web, worker and PostgreSQL as `make run` starts them, for clients that know only HTTP."""
+    server = Server(WEB="1", WORKERS="1")
+    try:
+        yield server.start()
+    finally:
+        server.remove()
