@@ -23,10 +23,12 @@ class Application:
 
     def __init__(self) -> None:
         self._has_begun = False
-        sockets = URLRouter(
-            [path("v1/ws", SessionSocket.as_asgi()), re_path("", NoSuchSocket.as_asgi())]
-        )
-        self._protocols = ProtocolTypeRouter({"http": ASGIHandler(), "websocket": sockets})
+        # Django's `path` is typed for views; Channels takes applications in their place.
+        session_socket: Any = SessionSocket.as_asgi()
+        no_such_socket: Any = NoSuchSocket.as_asgi()
+        routes: list[Any] = [path("v1/ws", session_socket), re_path("", no_such_socket)]
+        protocols = {"http": ASGIHandler(), "websocket": URLRouter(routes)}
+        self._protocols: Any = ProtocolTypeRouter(protocols)
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":

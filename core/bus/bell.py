@@ -86,7 +86,8 @@ class Bell:
                 except LINK_ERRORS as error:
                     logger.warning("bus.ring_failed error=%s", type(error).__name__)
                     self._put_back(batch)
-                    sender = _dropped(sender)
+                    _drop(sender)
+                    sender = None
                     if self._is_closed:
                         break
                     time.sleep(delay)
@@ -95,7 +96,7 @@ class Bell:
                     self._sent()
                 time.sleep(_PAUSE)
         finally:
-            _dropped(sender)
+            _drop(sender)
 
     def _take(self) -> dict[str, str] | None:
         """All that waits; None when the bell is closed and nothing does."""
@@ -125,11 +126,11 @@ def _current(sender: Sender | None) -> Sender:
     url = settings.REDIS_URL or settings.DATABASE_DIRECT_URL
     if sender is not None and sender.url == url:
         return sender
-    _dropped(sender)
+    _drop(sender)
     return redis_pubsub.RedisSender(url) if is_redis else postgres.PostgresSender(url)
 
 
-def _dropped(sender: Sender | None) -> None:
+def _drop(sender: Sender | None) -> None:
     if sender is not None:
         sender.close()
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -59,6 +59,6 @@ def render_events(
     return renderer.render_all(events)
 
 
-def row_html(session: Session, access: Access) -> Mapping[str, str]:
+def row_html(session: Session, access: Access) -> dict[str, str]:
     """`{"html": …}`, or nothing where no markup is plugged in."""
     return {"html": _plugged["row"](session, access)} if "row" in _plugged else {}

@@ -206,8 +206,7 @@ class SessionSocket(AsyncWebsocketConsumer):
             await self._say(outbox.error(problem, session=outbox.session_ref(session_id)))
             return
         except DatabaseError:
-            problem = Unavailable()
-            await self._say(outbox.error(problem, session=outbox.session_ref(session_id)))
+            await self._say(outbox.error(Unavailable(), session=outbox.session_ref(session_id)))
             return
         frames = follow(viewer=self.viewer, session_id=session_id, start=start, types=wish.types)
         async with aclosing(frames):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from io import BytesIO
@@ -46,7 +47,7 @@ def open_viewer(request: HttpRequest) -> Viewer:
     return Viewer(access, recheck)
 
 
-def socket_request(scope: dict[str, Any]) -> HttpRequest:
+def socket_request(scope: Mapping[str, Any]) -> HttpRequest:
     """A socket's opening handshake, as the request that it is."""
     scheme = {"ws": "http", "wss": "https"}.get(scope.get("scheme", "ws"), "http")
     request = ASGIRequest({**scope, "method": "GET", "scheme": scheme}, BytesIO())
