@@ -1,0 +1,142 @@
+"""The sidebar, archive with Undo, and the dialog that asks once."""
+
+from __future__ import annotations
+
+from playwright.sync_api import expect
+
+from tests.browser.conftest import NewPerson, shot
+from tests.journeys.client import Client, scripted
+
+
+def test_a_session_that_another_starts_appears_and_moves_by_itself(
+    person: NewPerson, client: Client
+) -> None:
+    someone = person()
+    page = someone.tab(f"/w/{someone.workspace}/new/")
+    session = client.create("Starts elsewhere")
+    row = page.locator(f'[data-key="{session}"]')
+    expect(row).to_be_visible()
+    client.send(session, scripted({"say": "busy " * 30, "chunks": 30, "every_ms": 80}))
+    expect(page.locator('[data-group="active"]').locator(row)).to_contain_text("Working")
+    expect(page.locator('[data-group="today"]').locator(row)).to_be_visible(timeout=15_000)
+
+
+def test_archiving_leaves_the_session_and_undo_brings_it_back(
+    person: NewPerson, client: Client
+) -> None:
+    session = client.create("Goes to the archive")
+    page = person().tab(f"/s/{session}/")
+    page.click("summary[aria-label='Session menu']")
+    page.click("form[data-act=archive] button")
+    page.wait_for_url("**/w/wrk_*/")
+    expect(page.locator(".toast")).to_contain_text("Archived Goes to the archive")
+    expect(page.locator(f'[data-key="{session}"]')).to_have_count(0)
+    shot(page, "toast")
+    page.hover(".toast")
+    left = page.locator("[data-seconds]").inner_text()
+    page.wait_for_timeout(1_600)
+    assert page.locator("[data-seconds]").inner_text() == left
+    page.click("[data-undo]")
+    expect(page.locator(".toast")).to_have_count(0)
+    expect(page.locator(f'[data-key="{session}"]')).to_be_visible()
+
+
+def test_archiving_a_working_session_asks_once_and_can_be_declined(
+    person: NewPerson, client: Client
+) -> None:
+    someone = person()
+    session = client.start({"say": "busy " * 600, "chunks": 600, "every_ms": 100})
+    page = someone.tab(f"/s/{session}/")
+    expect(page.locator("[data-busy]")).to_be_visible()
+    page.click("summary[aria-label='Session menu']")
+    page.click("form[data-act=archive] button")
+    dialog = page.locator("[data-dialog=stop-and-archive]")
+    expect(dialog).to_contain_text("Stop the current task and archive?")
+    expect(dialog.locator("[data-keep]")).to_be_focused()
+    shot(page, "dialog")
+    page.click("text=Keep session open")
+    expect(page.locator("[data-busy]")).to_be_visible()
+    page.click("summary[aria-label='Session menu']")
+    page.click("form[data-act=archive] button")
+    page.click("text=Stop and archive")
+    page.wait_for_url("**/w/wrk_*/")
+    assert client.session(session)["archived_at"]
+    someone.problems.clear()  # the refusal that makes the page ask
+
+
+def test_archived_lists_and_restores_without_scripts(person: NewPerson, client: Client) -> None:
+    session = client.create("Back by a plain form")
+    client.call("POST", f"sessions/{session}/archive")
+    someone = person(java_script_enabled=False)
+    page = someone.tab(f"/w/{someone.workspace}/archived/")
+    page.click(f'[data-archived="{session}"] button')
+    page.wait_for_url(f"**/s/{session}/")
+    assert client.session(session)["archived_at"] is None
+
+
+def test_everything_of_a_turn_works_without_scripts(person: NewPerson) -> None:
+    someone = person("member", java_script_enabled=False)
+    page = someone.tab(f"/w/{someone.workspace}/new/")
+    page.fill("textarea", "A plain form")
+    page.click("[data-composer] button.is-primary")
+    page.wait_for_url("**/s/ses_*/")
+    expect(page.locator(".prompt")).to_contain_text("A plain form")
+    page.wait_for_timeout(2_000)
+    page.reload()
+    expect(page.locator(".answer")).to_be_visible()
+
+
+def test_renaming_in_place_reaches_the_list(person: NewPerson, client: Client) -> None:
+    session = client.create("Old name")
+    page = person().tab(f"/s/{session}/")
+    page.click("[data-rename]")
+    page.keyboard.type("New name")
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_have_text("New name")
+    expect(page.locator(f'[data-key="{session}"] .row-title')).to_have_text("New name")
+
+
+def test_the_row_menu_pins_and_keys_reach_it(person: NewPerson, client: Client) -> None:
+    session = client.create("To be pinned")
+    page = person().tab(f"/s/{session}/")
+    row = page.locator(f'[data-key="{session}"]')
+    row.hover()
+    row.locator("[data-row-menu]").click()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.mouse.move(700, 400)
+    page.focus("textarea")
+    expect(page.locator('[data-group="pinned"]').locator(row)).to_be_visible()
+    shot(page, "pinned")
+
+
+def test_shortcuts_open_a_new_session_the_filter_and_the_list_of_keys(
+    person: NewPerson, client: Client
+) -> None:
+    session = client.create("Keys")
+    page = person().tab(f"/s/{session}/")
+    page.keyboard.press("?")
+    expect(page.locator("[data-dialog=keys]")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("/")
+    expect(page.locator("[data-filter]")).to_be_focused()
+    page.keyboard.press("Escape")
+    page.keyboard.press("n")
+    page.wait_for_url("**/new/")
+
+
+def test_signing_out_elsewhere_stops_the_page_and_says_so(
+    person: NewPerson, client: Client
+) -> None:
+    session = client.create("Signed out")
+    someone = person("admin")
+    page = someone.tab(f"/s/{session}/")
+    page.fill("textarea", "kept text")
+    page.wait_for_timeout(1_200)
+    other = someone.tab(f"/s/{session}/")
+    other.click(".person > summary")
+    other.click("text=Sign out")
+    other.wait_for_url("**/sign-in/")
+    expect(page.locator("[data-connection]")).to_contain_text("You are signed out", timeout=15_000)
+    assert page.input_value("textarea") == "kept text"
+    someone.problems.clear()
