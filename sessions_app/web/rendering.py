@@ -66,7 +66,7 @@ def render_item(item: Item, *, session: Session, zone: tzinfo | None = None) -> 
         "session_id": encode_id(Prefix.SESSION, session.pk),
         **_VIEWS.get(item.type, _no_view)(item),
     }
-    return render_to_string(f"events/{item.type}.html", context)
+    return SafeString(render_to_string(f"events/{item.type}.html", context).strip())
 
 
 def _no_view(item: Item) -> dict[str, Any]:

@@ -231,6 +231,7 @@ class Transcript:
         if found is None:
             item.facts = {"model": self.turn.model if self.turn else ""}
         item.text, item.is_open, item.is_abandoned = text, False, False
+        item.seq, item.at = data["seq"], _when(data)
         return item, found is None
 
     def _end_thinking(self, kind: str) -> list[Change]:
