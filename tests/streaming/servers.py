@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -16,7 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import orjson
 
+from tests.factories import Cast
 from tests.streaming.helpers import until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -173,3 +176,27 @@ class Stream:
         """Drops the connection."""
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
+
+
+def key_of(cast: Cast, name: str = "workspace_key") -> dict[str, str]:
+    return {"authorization": f"Bearer {getattr(cast, name).secret}"}
+
+
+def socket_arguments(server: Server, cast: Cast, **more: Any) -> dict[str, Any]:
+    url = f"ws://127.0.0.1:{server.port}/v1/ws"
+    return {"uri": url, "additional_headers": key_of(cast), "proxy": None, **more}
+
+
+def subscribe_to(session: Any, after: int = 0) -> str:
+    message = {"type": "subscribe", "session": session.public_id, "after": after}
+    return orjson.dumps(message).decode()
+
+
+async def read_events(each: Any, count: int) -> list[dict[str, Any]]:
+    told: list[dict[str, Any]] = []
+    async with asyncio.timeout(30):
+        while len(told) < count:
+            frame = json.loads(await each.recv())
+            if frame["type"] == "event":
+                told.append(frame["event"])
+    return told

@@ -4,12 +4,10 @@ import asyncio
 import json
 import socket
 import struct
-from collections.abc import Generator
 from typing import Any
 from uuid import uuid4
 
 import httpx
-import orjson
 import psycopg
 import pytest
 from websockets.asyncio.client import connect
@@ -22,23 +20,18 @@ from sessions_app.services.archiving import delete_session
 from tests.factories import Cast, make_session, send
 from tests.streaming.conftest import direct_url
 from tests.streaming.helpers import sign_in, until, whole_log, write_async
-from tests.streaming.servers import HEARTBEAT_SECONDS, Server, Stream
-
-
-@pytest.fixture(scope="module", params=["uvicorn", "daphne"])
-def server(request: pytest.FixtureRequest, django_db_setup: None) -> Generator[Server]:
-    server = Server(request.param, direct_url())
-    server.start()
-    yield server
-    server.stop()
-
+from tests.streaming.servers import (
+    HEARTBEAT_SECONDS,
+    Server,
+    Stream,
+    key_of,
+    read_events,
+    socket_arguments,
+    subscribe_to,
+)
 
 # What daphne is known not to do: it has no back-pressure, and accepts slowly.
 only_uvicorn = pytest.mark.parametrize("server", ["uvicorn"], indirect=True)
-
-
-def key_of(cast: Cast, name: str = "workspace_key") -> dict[str, str]:
-    return {"authorization": f"Bearer {getattr(cast, name).secret}"}
 
 
 def stream_url(server: Server, session: Any, query: str = "") -> str:
@@ -126,9 +119,9 @@ async def test_every_reader_of_a_run_gets_the_identical_sequence(
 ) -> None:
     session = await in_db_thread(make_session, committed_cast)
     streams = [open_stream(server, committed_cast, session, "?after=0") for _ in range(3)]
-    sockets = [await connect(**_socket(server, committed_cast)) for _ in range(2)]
+    sockets = [await connect(**socket_arguments(server, committed_cast)) for _ in range(2)]
     for each in sockets:
-        await each.send(_subscribe(session))
+        await each.send(subscribe_to(session))
     for chunk in range(30):
         await write_async(session.pk, f"chunk {chunk}")
     log = await log_of(session)
@@ -137,29 +130,9 @@ async def test_every_reader_of_a_run_gets_the_identical_sequence(
         assert stream.texts == log
         await stream.close()
     for each in sockets:
-        told = await _events(each, len(log))
+        told = await read_events(each, len(log))
         assert told == [json.loads(text) for text in log]
         await each.close()
-
-
-def _socket(server: Server, cast: Cast, **more: Any) -> dict[str, Any]:
-    url = f"ws://127.0.0.1:{server.port}/v1/ws"
-    return {"uri": url, "additional_headers": key_of(cast), "proxy": None, **more}
-
-
-def _subscribe(session: Any, after: int = 0) -> str:
-    message = {"type": "subscribe", "session": session.public_id, "after": after}
-    return orjson.dumps(message).decode()
-
-
-async def _events(each: Any, count: int) -> list[dict[str, Any]]:
-    told: list[dict[str, Any]] = []
-    async with asyncio.timeout(30):
-        while len(told) < count:
-            frame = json.loads(await each.recv())
-            if frame["type"] == "event":
-                told.append(frame["event"])
-    return told
 
 
 # ── What is refused before the stream begins ──
@@ -380,12 +353,12 @@ async def test_a_reader_that_pauses_gets_a_thousand_events_in_order(
     server: Server, committed_cast: Cast, postgres_bus: str
 ) -> None:
     session = await in_db_thread(make_session, committed_cast)
-    each = await connect(**_socket(server, committed_cast, max_queue=1))
-    await each.send(_subscribe(session))
+    each = await connect(**socket_arguments(server, committed_cast, max_queue=1))
+    await each.send(subscribe_to(session))
     for part in range(20):
         await write_async(session.pk, *[f"{part}.{k} " + "x" * 3_000 for k in range(50)])
     await asyncio.sleep(1)
-    told = await _events(each, 1_001)
+    told = await read_events(each, 1_001)
     assert told == [json.loads(text) for text in await log_of(session)]
     await each.close()
 
@@ -452,9 +425,9 @@ async def test_a_stopping_server_ends_streams_and_sockets_and_leaves(
     await asyncio.to_thread(server.start)
     stream = open_stream(server, committed_cast, session, "?after=0")
     await stream.until(lambda: stream.told("caught_up"))
-    each = await connect(**_socket(server, committed_cast))
-    await each.send(_subscribe(session))
-    await _events(each, 1)
+    each = await connect(**socket_arguments(server, committed_cast))
+    await each.send(subscribe_to(session))
+    await read_events(each, 1)
     seconds = await asyncio.to_thread(server.stop)
     assert seconds < 3, server.log()
     await stream.until(lambda: stream.has_ended, seconds=1)
