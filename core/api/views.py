@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
+from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -16,9 +17,21 @@ from core.ids import InvalidId, decode_id
 from core.rate_limit import Decision, RateLimiter
 
 
+class AlwaysJson(BaseContentNegotiation):
+    """Answers are JSON whatever `Accept` says: a refusal to answer helps nobody."""
+
+    def select_parser(self, request: Request, parsers: Any) -> Any:
+        sent = request.content_type.partition(";")[0].strip().lower()
+        return next((parser for parser in parsers if parser.media_type == sent), None)
+
+    def select_renderer(self, request: Request, renderers: Any, format_suffix: Any = None) -> Any:
+        return renderers[0], renderers[0].media_type
+
+
 class ApiView(APIView):
     # Counts each authenticated request against its principal's limit, and says so. (No docstring:
     # it would be the description of every operation.)
+    content_negotiation_class = AlwaysJson
     decision: Decision | None = None
 
     def check_throttles(self, request: Request) -> None:

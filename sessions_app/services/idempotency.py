@@ -32,6 +32,14 @@ VALUES (%s, %s, %s, %s, %s, 0, '', %s)
 ON CONFLICT (principal, route, target, key) DO NOTHING
 RETURNING id
 """
+# Every so many keys, those that have expired are swept away: no key needs a chore of its own.
+SWEEP_EVERY, SWEEP_AT_MOST = 50, 200
+SWEEP = """
+DELETE FROM sessions_app_idempotencyrecord WHERE id IN (
+    SELECT id FROM sessions_app_idempotencyrecord
+    WHERE created_at < %s ORDER BY created_at LIMIT %s FOR UPDATE SKIP LOCKED
+)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +102,15 @@ def run_once(
     IdempotencyRecord.objects.filter(pk=claimed[0]).update(
         status=answer.status, response=answer.body
     )
+    if claimed[0] % SWEEP_EVERY == 0:
+        # After the commit: its locks are no part of what others may wait for.
+        transaction.on_commit(_sweep, robust=True)
     return answer
 
 
-def delete_expired_records() -> int:
-    """For the worker's chores; returns how many keys were forgotten."""
-    count, _ = IdempotencyRecord.objects.filter(created_at__lt=_oldest()).delete()
-    return count
+def _sweep() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(SWEEP, [_oldest(), SWEEP_AT_MOST])
 
 
 def _first_answer(

@@ -137,6 +137,12 @@ def test_a_body_that_is_no_json_is_refused(cast: Any, key: Caller) -> None:
         assert refusal(response) == (415, "unsupported_media_type", None)
 
 
+def test_answers_are_json_whatever_a_client_accepts(key: Caller) -> None:
+    for accepted in ("text/html", "application/xml", "nonsense"):
+        response = key.get("/v1/workspaces", accept=accepted)
+        assert (response.status_code, response["content-type"]) == (200, "application/json")
+
+
 def test_routes_that_are_not_there_answer_in_json(key: Caller, caller: Any) -> None:
     for response in (
         key.get("/v1/nothing"),

@@ -15,7 +15,7 @@ from core.clock import now
 from orgs.roles import Scope
 from orgs.services import revoke_api_key
 from sessions_app.models import Event, IdempotencyRecord, Session, Turn
-from sessions_app.services.idempotency import delete_expired_records
+from sessions_app.services import idempotency
 from tests.api.client import Caller, refusal
 from tests.factories import Cast, make_key, make_session
 
@@ -162,8 +162,18 @@ def test_a_key_is_forgotten_after_a_day(key: Caller, session_path: str) -> None:
     again = key.post(path, PROMPT, idempotency_key="k")
     assert "idempotent-replayed" not in again.headers
     assert Turn.objects.count() == 2
+
+
+def test_expired_keys_of_others_are_swept_away(
+    committed_cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idempotency, "SWEEP_EVERY", 1)
+    key = Caller(committed_cast, "workspace_key")
+    for number in range(3):
+        key.post("/v1/sessions", {}, idempotency_key=f"old {number}")
     IdempotencyRecord.objects.update(created_at=now() - timedelta(hours=25))
-    assert delete_expired_records() == 1
+    key.post("/v1/sessions", {}, idempotency_key="new")
+    assert [record.key for record in IdempotencyRecord.objects.all()] == ["new"]
 
 
 @pytest.mark.parametrize("value", ["x" * 256, "naïve", "tab\there"])

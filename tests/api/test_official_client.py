@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import anthropic
 import pytest
 from anthropic import Anthropic
+from django.conf import settings
 
 from tests.journeys.server import Server
 
@@ -147,3 +149,17 @@ def test_a_wrong_key_is_an_authentication_error(running_server: Server) -> None:
     ):
         list(client.beta.sessions.list())
     assert "wrong" not in str(refused.value)
+
+
+def test_the_example_of_the_documentation_runs(
+    running_server: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (settings.BASE_DIR / "docs" / "compatibility.md").read_text()
+    example = re.search(r"```python\n(.*?)```", text, re.DOTALL)
+    assert example
+    monkeypatch.setenv("SEDERUNT_URL", running_server.url)
+    monkeypatch.setenv("SEDERUNT_KEY", running_server.client().key)
+    names: dict[str, Any] = {}
+    exec(example[1], names)
+    names["client"].close()
+    assert capsys.readouterr().out.strip()
