@@ -18,6 +18,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import REGISTRY, Collector
 
 from core.db import in_db_thread
+from sessions_app import eventlog
 from sessions_app.streaming.hub import current_hub
 
 # A turn that nobody has taken up for this long: no worker runs, or there are too few.
@@ -120,6 +121,10 @@ class DatabaseCollector(Collector):
         turns = GaugeMetricFamily("sederunt_turns", "Unfinished turns.", labels=["status"])
         age = GaugeMetricFamily("sederunt_queue_age_seconds", "How long the oldest turn waits.")
         events = CounterMetricFamily("sederunt_events_appended", "Events ever written.")
+        stale = CounterMetricFamily(
+            "sederunt_stale_writes_refused", "Writes by attempts that were no longer the live one."
+        )
+        stale.add_metric([], eventlog.refused_writes())
         with connection.cursor() as cursor:
             cursor.execute(_UNFINISHED_TURNS)
             for status, count in cursor.fetchall():
@@ -127,7 +132,7 @@ class DatabaseCollector(Collector):
             for family, sql in ((age, _OLDEST_READY), (events, _EVENTS_APPENDED)):
                 cursor.execute(sql)
                 family.add_metric([], cursor.fetchone()[0])
-        yield from (turns, age, events)
+        yield from (turns, age, events, stale)
 
 
 REGISTRY.register(DatabaseCollector())

@@ -12,6 +12,7 @@ from sessions_app.eventlog.read import (
     read_before,
     read_turn,
 )
+from sessions_app.eventlog.refusals import count_refused, refused_writes
 
 __all__ = [
     "Fenced",
@@ -20,6 +21,7 @@ __all__ = [
     "append",
     "append_groups",
     "compact",
+    "count_refused",
     "head",
     "heads",
     "purge_events",
@@ -27,4 +29,5 @@ __all__ = [
     "read_after_each",
     "read_before",
     "read_turn",
+    "refused_writes",
 ]

@@ -151,9 +151,14 @@ def test_groups_write_the_live_and_name_the_fenced(cast: Cast) -> None:
         send(cast, session)
     leases = [claim().lease for _ in sessions]
     interrupt_session(access=cast.access("member"), session_id=leases[1].session_id)
+    refused = eventlog.refused_writes()
     result = attempts.record_groups(groups=[(lease, [delta("a"), delta("b")]) for lease in leases])
     assert result.written == {leases[0].attempt_id, leases[2].attempt_id}
     assert result.fenced == {leases[1].attempt_id}
+    assert eventlog.refused_writes() == refused + 1
+    with pytest.raises(LeaseLost):
+        attempts.record(lease=leases[1], drafts=[delta("late")])
+    assert eventlog.refused_writes() == refused + 2
     assert all(verify_session(session_id=session.pk) == [] for session in sessions)
 
 

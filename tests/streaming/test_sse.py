@@ -402,6 +402,7 @@ async def test_health_tells_what_is_wrong(server: Server, committed_cast: Cast) 
         assert 'sederunt_turns{status="queued"} 1.0' in metrics
         assert "sederunt_queue_age_seconds" in metrics
         assert "sederunt_events_appended_total" in metrics
+        assert "sederunt_stale_writes_refused_total" in metrics
         through_a_proxy = {"x-forwarded-for": "203.0.113.9"}
         answer = await client.get(f"{server.url}/metrics", headers=through_a_proxy)
         assert answer.status_code == 404

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
+from sessions_app import eventlog
 from sessions_app.domain.settings import TurnSettings
 from sessions_app.domain.vocabulary import AttemptStatus
 from sessions_app.models import Attempt, Session
@@ -40,6 +41,12 @@ class Claim:
     losses: int
 
 
+def refuse() -> LeaseLost:
+    """The error to raise for a stale write, which is counted."""
+    eventlog.count_refused()
+    return LeaseLost()
+
+
 def hold_session(lease: Lease) -> Session:
     """Locks the session's row for a write by this lease. Raises LeaseLost."""
     session = (
@@ -48,7 +55,7 @@ def hold_session(lease: Lease) -> Session:
         .first()
     )
     if session is None:
-        raise LeaseLost
+        raise refuse()
     return session
 
 
@@ -56,5 +63,5 @@ def live_attempt(lease: Lease) -> Attempt:
     """Raises LeaseLost. The caller holds the session."""
     attempt = Attempt.objects.filter(pk=lease.attempt_id, status=AttemptStatus.RUNNING).first()
     if attempt is None:
-        raise LeaseLost
+        raise refuse()
     return attempt

@@ -17,7 +17,7 @@ from sessions_app.domain.events import DELTA_TYPES, EVENT_TYPES, Draft
 from sessions_app.domain.settings import PartialSettings, TurnSettings, overlay
 from sessions_app.eventlog import Fenced, StoredEvent
 from sessions_app.models import Session, Turn
-from sessions_app.services.attempts.lease import Lease, LeaseLost, hold_session
+from sessions_app.services.attempts.lease import Lease, hold_session, refuse
 
 LOG_PAGE = 1_000
 CONTEXT_TYPES = frozenset(EVENT_TYPES) - DELTA_TYPES
@@ -80,10 +80,12 @@ def record_groups(*, groups: Sequence[tuple[Lease, Sequence[Draft]]]) -> GroupRe
         rows = Session.objects.filter(live_attempt_id__in=[m.attempt_id for m in missing])
         live = {pk for pk in rows.values_list("live_attempt_id", flat=True) if pk}
     written = [lease for lease, _ in groups if lease.session_id in result.written]
+    fenced = [lease.attempt_id for lease in missing if lease.attempt_id not in live]
+    eventlog.count_refused(len(fenced))
     return GroupRecord(
         written=frozenset(lease.attempt_id for lease in written),
         locked=frozenset(lease.attempt_id for lease in missing if lease.attempt_id in live),
-        fenced=frozenset(lease.attempt_id for lease in missing if lease.attempt_id not in live),
+        fenced=frozenset(fenced),
     )
 
 
@@ -136,7 +138,7 @@ def _append(lease: Lease, drafts: Sequence[Draft], row: dict[str, object] | None
             row=row,
         )
     except Fenced:
-        raise LeaseLost from None
+        raise refuse() from None
 
 
 def _stamp(draft: Draft, lease: Lease) -> Draft:
