@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from django.contrib.auth import authenticate, login, logout
+from django.db import transaction
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import render
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
+from orgs.principals import access_for_user
+from orgs.services.epochs import bump_access_epoch
 from orgs.web.throttle import FailureThrottle
 
 throttle = FailureThrottle()
@@ -27,7 +30,11 @@ def sign_in(request: HttpRequest) -> HttpResponseBase:
 @require_POST
 @never_cache
 def sign_out(request: HttpRequest) -> HttpResponseBase:
-    logout(request)
+    access = access_for_user(request.user) if request.user.is_authenticated else None
+    with transaction.atomic():
+        logout(request)
+        for organization_id in access.epochs if access else ():
+            bump_access_epoch(organization_id=organization_id)  # open tabs and streams end, too
     return HttpResponseRedirect("/sign-in/")
 
 

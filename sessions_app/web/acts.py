@@ -25,6 +25,7 @@ from sessions_app.services.sessions import (
     update_session,
 )
 from sessions_app.services.turns import Prompt, interrupt_session, submit_prompt
+from sessions_app.streaming.positions import parse_position
 from sessions_app.web.live import LiveRenderer
 from sessions_app.web.pages import find_session
 from sessions_app.web.shell import done, for_people, parse_id
@@ -152,7 +153,7 @@ def workspace_draft(request: HttpRequest, workspace: str, *, access: Access) -> 
 def live(request: HttpRequest, session: str, *, access: Access) -> HttpResponseBase:
     """What the page lacks after a seq, as patches: the way of browsers without a socket."""
     row = find_session(access, session)
-    after = int(request.GET.get("after", "0"))
+    after = parse_position(request.GET.get("after", "0"), param="after")
     renderer = LiveRenderer(row, access, min(after, row.head_seq))
     events = eventlog.read_after(session_id=row.pk, after=after, limit=LIVE_EVENTS)
     answers = renderer.render_all(events)

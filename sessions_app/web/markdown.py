@@ -26,6 +26,8 @@ from sessions_app.web.tags import icon
 
 # Beyond these, text is shown as it was written: a slow parse must not hold a thread.
 MARKDOWN_MAX_CHARACTERS = 60_000
+BRACKETS_MAX = 3_000
+MARKS_MAX = 8_000
 LINKIFY_MAX_CHARACTERS = 12_000
 HIGHLIGHT_MAX_CHARACTERS = 20_000
 LIVE_HIGHLIGHT_MAX_CHARACTERS = 4_000
@@ -39,6 +41,7 @@ _ATTRIBUTES = {
     "a": {"href", "title", "class"},
     "code": {"class"},
     "div": {"class", "data-language"},
+    "h2": {"class"},
     "ol": {"start"},
     "p": {"class", "dir"},
     "span": {"class"},
@@ -69,7 +72,7 @@ def render_blocks(text: str) -> Blocks:
 
 
 def _render(text: str, highlight_limit: int) -> Blocks:
-    if len(text) > MARKDOWN_MAX_CHARACTERS:
+    if _is_costly(text):
         plain = f'<p class="is-plain">{html.escape(text)}</p>'
         return Blocks(plain, 1, 0)
     parser = _parser(len(text) <= LINKIFY_MAX_CHARACTERS)
@@ -78,6 +81,13 @@ def _render(text: str, highlight_limit: int) -> Blocks:
     starts = [t.map[0] for t in tokens if t.level == 0 and t.nesting >= 0 and t.map]
     raw = parser.renderer.render(tokens, parser.options, env)
     return Blocks(_finish(_clean(raw)), len(starts), _offset(text, starts[-1]) if starts else 0)
+
+
+def _is_costly(text: str) -> bool:
+    """Some inputs cost the square of their length: they are known by how dense their marks are."""
+    if len(text) > MARKDOWN_MAX_CHARACTERS or text.count("[") > BRACKETS_MAX:
+        return True
+    return sum(map(text.count, "[]*_`<|")) > MARKS_MAX
 
 
 def _offset(text: str, line: int) -> int:
@@ -135,6 +145,17 @@ class _Renderer(RendererHTML):
 
     def code_block(self, tokens: list[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         return _code(tokens[idx].content, "", env)
+
+    def heading_open(
+        self, tokens: list[Token], idx: int, options: OptionsDict, env: EnvType
+    ) -> str:
+        """All of one rank for a screen reader: the page's own heading is the only first one."""
+        return f'<h2 class="is-{tokens[idx].tag[1:]}">'
+
+    def heading_close(
+        self, tokens: list[Token], idx: int, options: OptionsDict, env: EnvType
+    ) -> str:
+        return "</h2>\n"
 
     def table_open(self, tokens: list[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         return '<div class="table"><table>'

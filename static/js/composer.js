@@ -90,7 +90,12 @@ class ComposerBox extends HTMLElement {
     this.area.value = "";
     this.saved = "";
     this.grow();
-    this.send(session, session.showSending(text), attempt);
+    this.sendInTurn(session, session.showSending(text), attempt);
+  }
+
+  // One after the other: the order of sending is the order of the queue.
+  sendInTurn(session, node, attempt) {
+    this.line = (this.line || Promise.resolve()).then(() => this.send(session, node, attempt));
   }
 
   async send(session, node, attempt) {
@@ -118,7 +123,7 @@ class ComposerBox extends HTMLElement {
     one("[data-retry]", node).onclick = () => {
       node.classList.remove("is-not-sent");
       one(".actions", node).hidden = true;
-      this.send(session, node, attempt);
+      this.sendInTurn(session, node, attempt);
     };
     one("[data-edit]", node).onclick = () => {
       this.area.value = [attempt.text, this.area.value].filter(Boolean).join("\n\n");
