@@ -31,13 +31,30 @@ def api_document(running_server: Server) -> Any:
 def test_no_request_is_a_server_error(
     running_server: Server, api_document: Any, operation: tuple[str, str], mode: GenerationMode
 ) -> None:
-    client = running_server.client()
+    attack(running_server, api_document, operation, mode, examples=12)
+
+
+@pytest.mark.proof
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
+@pytest.mark.parametrize("operation", OPERATIONS, ids=" ".join)
+def test_many_requests_are_no_server_error(
+    running_server: Server, api_document: Any, operation: tuple[str, str], mode: GenerationMode
+) -> None:
+    attack(running_server, api_document, operation, mode, examples=300)
+
+
+def attack(
+    server: Server, document: Any, operation: tuple[str, str], mode: GenerationMode, examples: int
+) -> None:
+    """`examples` requests to one operation, at a session that exists, by a key that may do all."""
+    client = server.client()
     session_id = client.call("POST", "sessions", json={})["id"]
     path = "/v1/" + operation[1].replace("<str:", "{").replace(">", "}")
-    found = api_document[path][operation[0]]
+    found = document[path][operation[0]]
 
     @settings(
-        max_examples=12,
+        max_examples=examples,
         deadline=None,
         derandomize=True,
         database=None,
