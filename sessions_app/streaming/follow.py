@@ -14,7 +14,6 @@ from uuid import UUID
 from django.conf import settings
 from django.db import Error as DatabaseError
 
-from core.db import in_db_thread
 from core.errors import NotFound
 from sessions_app.streaming.followers import Track, Viewer, Waiter
 from sessions_app.streaming.frames import (
@@ -28,7 +27,7 @@ from sessions_app.streaming.frames import (
     Ready,
 )
 from sessions_app.streaming.hub import Hub, current_hub
-from sessions_app.streaming.positions import Start, is_wanted, may_read
+from sessions_app.streaming.positions import Start, is_wanted
 
 logger = logging.getLogger(__name__)
 
@@ -146,9 +145,7 @@ class _Reading:
         if generation == self._generation:
             return None
         try:
-            await in_db_thread(
-                may_read, access=self._viewer.access, session_id=self._track.session_id
-            )
+            await self._hub.require_read(self._viewer.access, self._track.session_id)
         except NotFound:
             return Ended.GONE
         except DatabaseError as error:

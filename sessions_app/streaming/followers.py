@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from uuid import UUID
 
 from orgs.access import Access
@@ -43,11 +43,18 @@ class Viewer:
     """An open stream's or socket's access, kept fresh by the hub.
 
     `recheck` computes it anew, synchronously, on a database thread: None when the login or the
-    key is no longer good. `generation` rises whenever it came out different.
+    key is no longer good. `generation` rises whenever it came out different. Viewers with the
+    same `identity` (one key, one login) are computed once for all.
     """
 
-    def __init__(self, access: Access, recheck: Callable[[Access], Access | None]) -> None:
+    def __init__(
+        self,
+        access: Access,
+        recheck: Callable[[Access], Access | None],
+        identity: Hashable = None,
+    ) -> None:
         self.access = access
+        self.identity = identity or (access.principal.kind, access.principal.id)
         self.generation = 0
         self.is_revoked = False
         self.checked_at = 0.0

@@ -11,8 +11,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Hashable, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -21,9 +22,11 @@ from django.db import Error as DatabaseError
 from core import bus
 from core.db import in_db_thread
 from orgs import principals
+from orgs.access import Access
 from sessions_app import eventlog
 from sessions_app.streaming.followers import RowWatch, Track, Viewer, Waiter, wake_all
 from sessions_app.streaming.frames import LogEvent
+from sessions_app.streaming.positions import may_read
 from sessions_app.streaming.rows import RowStates, find_changed, read_row_states
 
 logger = logging.getLogger(__name__)
@@ -48,7 +51,7 @@ class Hub:
         self._has_dirty = asyncio.Event()
         self._poll_now = asyncio.Event()
         self._check_now = asyncio.Event()
-        self._pages: dict[tuple[UUID, int], asyncio.Task[list[LogEvent]]] = {}
+        self._questions: dict[Hashable, asyncio.Task[Any]] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._subscription: bus.Subscription | None = None
         self._row_states: RowStates = {}
@@ -84,12 +87,17 @@ class Hub:
         """
         if track.covers(after):
             return track.after(after, READ_MAX_EVENTS)
-        key = (track.session_id, after)
-        page = self._pages.get(key)
-        if page is None:
-            page = self._pages[key] = asyncio.create_task(self._read_page(*key))
-            page.add_done_callback(lambda done: self._page_is_done(key, done))
-        return await asyncio.shield(page)
+        page: Sequence[LogEvent] = await self._share(
+            (track.session_id, after), lambda: self._read_page(track.session_id, after)
+        )
+        return page
+
+    async def require_read(self, access: Access, session_id: UUID) -> None:
+        """Raises NotFound. Followers with one and the same access ask once."""
+        await self._share(
+            (id(access), session_id),
+            lambda: in_db_thread(may_read, access=access, session_id=session_id),
+        )
 
     @asynccontextmanager
     async def viewing(self, viewer: Viewer) -> AsyncIterator[None]:
@@ -142,7 +150,7 @@ class Hub:
                 watch.waiter.wake()
 
     async def close(self) -> None:
-        tasks, self._tasks = [*self._tasks, *self._pages.values()], []
+        tasks, self._tasks = [*self._tasks, *self._questions.values()], []
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -246,14 +254,19 @@ class Hub:
             if now - viewer.checked_at > RECHECK_SECONDS
             or any(epochs.get(pk) != epoch for pk, epoch in viewer.access.epochs.items())
         ]
+        alike: dict[Hashable, list[Viewer]] = {}
         for viewer in due:
             viewer.checked_at = now
-        await asyncio.gather(*(self._recheck(viewer) for viewer in due))
+            alike.setdefault(viewer.identity, []).append(viewer)
+        await asyncio.gather(*(self._recheck(viewers) for viewers in alike.values()))
 
     # ── Parts ──
 
-    async def _recheck(self, viewer: Viewer) -> None:
-        viewer.update(await in_db_thread(viewer.compute))
+    async def _recheck(self, viewers: list[Viewer]) -> None:
+        """One access for all of them, so that what they ask next can be shared too."""
+        access = await in_db_thread(viewers[0].compute)
+        for viewer in viewers:
+            viewer.update(access)
 
     async def _read_page(self, session_id: UUID, after: int) -> list[LogEvent]:
         events = await in_db_thread(
@@ -261,11 +274,19 @@ class Hub:
         )
         return [LogEvent(event) for event in events]
 
-    def _page_is_done(self, key: tuple[UUID, int], page: asyncio.Task[list[LogEvent]]) -> None:
-        self._pages.pop(key, None)
-        if not page.cancelled() and (error := page.exception()) is not None:
-            # Its followers hear it too; but they may all have left meanwhile.
-            logger.warning("hub.page_failed error=%s", type(error).__name__)
+    async def _share(self, key: Hashable, ask: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+        """The answer to a question that others may be asking right now."""
+        question = self._questions.get(key)
+        if question is None:
+            question = self._questions[key] = asyncio.create_task(ask())
+            question.add_done_callback(lambda done: self._forget(key, done))
+        return await asyncio.shield(question)
+
+    def _forget(self, key: Hashable, question: asyncio.Task[Any]) -> None:
+        del self._questions[key]
+        if not question.cancelled():
+            # Who asked hears of an error too; but they may all have left meanwhile.
+            question.exception()
 
     def _mark(self, *tracks: Track) -> None:
         for track in tracks:

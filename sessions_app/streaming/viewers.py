@@ -44,7 +44,7 @@ def open_viewer(request: HttpRequest) -> Viewer:
         user = _signed_in_user(login_key)
         return None if user is None else principals.access_for_user(user)
 
-    return Viewer(access, recheck)
+    return Viewer(access, recheck, identity=login_key)
 
 
 def socket_request(scope: Mapping[str, Any]) -> HttpRequest:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
 from typing import Any
 
 import psycopg
@@ -8,8 +9,11 @@ import pytest
 from django.db import connection
 
 from core.db import in_db_thread
+from orgs.access import Access
+from orgs.services.epochs import bump_access_epoch
 from sessions_app import eventlog
 from sessions_app.streaming import followers
+from sessions_app.streaming import hub as hub_module
 from sessions_app.streaming.followers import Track
 from sessions_app.streaming.frames import CaughtUp
 from sessions_app.streaming.hub import Hub
@@ -123,6 +127,28 @@ async def test_a_slow_reader_gets_everything_and_costs_no_queue(
     assert told == [event.json for event in log]
     await slow.close()
     await quick.close()
+
+
+async def test_a_change_of_grants_is_looked_up_once_for_all_streams_of_a_key(
+    committed_cast: Cast, hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = await in_db_thread(make_session, committed_cast)
+    access = await in_db_thread(committed_cast.access, "workspace_key")
+    viewers = [viewer_of(access) for _ in range(100)]
+    async with AsyncExitStack() as stack:
+        for viewer in viewers:
+            await stack.enter_async_context(hub.viewing(viewer))
+        readers = [Reader(await open_follow(viewer, session.pk, 0)) for viewer in viewers]
+        await until(lambda: all(reader.told(CaughtUp) for reader in readers))
+        asked: list[Access] = []
+        monkeypatch.setattr(hub_module, "may_read", lambda **kwargs: asked.append(kwargs["access"]))
+        await in_db_thread(bump_access_epoch, organization_id=committed_cast.organization.pk)
+        await until(lambda: all(viewer.generation == 1 for viewer in viewers), 2)
+        head = await write_async(session.pk, "after")
+        await until(lambda: all(reader.seqs[-1] == head for reader in readers))
+        assert len(asked) == 1
+        for reader in readers:
+            await reader.close()
 
 
 async def test_nothing_is_kept_of_a_session_that_nobody_follows(
