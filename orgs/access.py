@@ -94,13 +94,21 @@ class Access:
                 "missing_scope",
                 f"This key may not do that; it needs the scope “{scope}”, "
                 "and its maker the role for it.",
-                details={"required_scope": str(scope), "action": str(action)},
+                details={
+                    "required_scope": str(scope),
+                    "action": str(action),
+                    "granted_actions": self._granted(workspace_id),
+                },
             )
         raise Forbidden(
             "missing_role",
             "Your role in this workspace does not allow that; ask one of its administrators.",
             details={"action": str(action)},
         )
+
+    def _granted(self, workspace_id: UUID) -> list[str]:
+        grant = self.grants.get(workspace_id)
+        return sorted(grant.actions) if grant else []
 
     def narrow(
         self,

@@ -88,7 +88,9 @@ def test_a_missing_scope_is_named(cast: Cast, caller: Any, session_path: str) ->
     """BR-101."""
     response = caller("read_only_key").post(f"{session_path}/archive")
     assert refusal(response) == (403, "missing_scope", None)
-    assert response.json()["error"]["details"]["required_scope"] == "write"
+    details = response.json()["error"]["details"]
+    assert details["required_scope"] == "write"
+    assert details["granted_actions"] == ["session.read", "workspace.read"]
 
 
 def test_a_login_needs_its_csrf_token_to_change_things(cast: Cast, session_path: str) -> None:
