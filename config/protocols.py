@@ -6,11 +6,14 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 from channels.routing import ProtocolTypeRouter, URLRouter
+from django.conf import settings
 from django.core.handlers.asgi import ASGIHandler
 from django.urls import path, re_path
 
 from core import bus
+from core.api.body_limit import BodyLimit
 from sessions_app.streaming.draining import drain_on_signals
+from sessions_app.streaming.handoff import HandoffApplication
 from sessions_app.streaming.hub import current_hub
 from sessions_app.streaming.socket import NoSuchSocket, SessionSocket
 
@@ -27,7 +30,7 @@ class Application:
         session_socket: Any = SessionSocket.as_asgi()
         no_such_socket: Any = NoSuchSocket.as_asgi()
         routes: list[Any] = [path("v1/ws", session_socket), re_path("", no_such_socket)]
-        protocols = {"http": ASGIHandler(), "websocket": URLRouter(routes)}
+        protocols = {"http": HandoffApplication(ASGIHandler()), "websocket": URLRouter(routes)}
         self._protocols: Any = ProtocolTypeRouter(protocols)
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:

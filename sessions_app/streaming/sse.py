@@ -13,7 +13,7 @@ from uuid import UUID
 
 import orjson
 from django.db import Error as DatabaseError
-from django.http import HttpRequest, StreamingHttpResponse
+from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.views.decorators.csrf import csrf_exempt
 from rest_framework.exceptions import MethodNotAllowed
@@ -33,6 +33,7 @@ from sessions_app.streaming import outbox
 from sessions_app.streaming.follow import follow
 from sessions_app.streaming.followers import Viewer
 from sessions_app.streaming.frames import CaughtUp, Closed, Ended, Events, Frame, Heartbeat, Ready
+from sessions_app.streaming.handoff import stream_response
 from sessions_app.streaming.hub import current_hub
 from sessions_app.streaming.metrics import streams_open
 from sessions_app.streaming.positions import Start, find_start, parse_position, parse_types
@@ -72,7 +73,8 @@ async def session_stream_view(request: HttpRequest, session_id: str) -> HttpResp
         viewer, start = await in_db_thread(_open, request, wish)
     except (DomainError, DatabaseError) as error:
         return error_response(error, request)
-    return StreamingHttpResponse(
+    return stream_response(
+        request,
         _stream(viewer, start, wish, request_id_of(request)),
         content_type="text/event-stream",
         headers=HEADERS,

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
 import struct
 from typing import Any
@@ -298,7 +299,7 @@ def _raw_stream(server: Server, cast: Cast, session: Any) -> socket.socket:
 
 
 @only_uvicorn
-async def test_three_hundred_open_streams_hold_no_database_connections(
+async def test_three_hundred_open_streams_hold_no_thread_and_no_database_connection(
     server: Server, committed_cast: Cast, postgres_bus: str
 ) -> None:
     sessions = [await in_db_thread(make_session, committed_cast) for _ in range(10)]
@@ -311,6 +312,8 @@ async def test_three_hundred_open_streams_hold_no_database_connections(
         for _ in range(10):
             answers = await asyncio.gather(*(client.get(url) for _ in range(20)))
             assert {answer.status_code for answer in answers} <= {200, 429}
+    threads = len(os.listdir(f"/proc/{server.process.pid}/task"))
+    assert threads < 40, f"{threads} threads for 300 streams"
     counts = await asyncio.to_thread(_connections, postgres_bus)
     assert counts.get("idle in transaction", 0) == 0
     assert sum(counts.values()) <= 20 + 20 + 6, counts
