@@ -30,7 +30,8 @@ class Application:
         session_socket: Any = SessionSocket.as_asgi()
         no_such_socket: Any = NoSuchSocket.as_asgi()
         routes: list[Any] = [path("v1/ws", session_socket), re_path("", no_such_socket)]
-        protocols = {"http": HandoffApplication(ASGIHandler()), "websocket": URLRouter(routes)}
+        http = BodyLimit(HandoffApplication(ASGIHandler()), settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+        protocols = {"http": http, "websocket": URLRouter(routes)}
         self._protocols: Any = ProtocolTypeRouter(protocols)
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
+from django.http import HttpRequest
 from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -33,6 +34,12 @@ class ApiView(APIView):
     # it would be the description of every operation.)
     content_negotiation_class = AlwaysJson
     decision: Decision | None = None
+
+    def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
+        """REST framework takes a body whose length is not declared (chunked) for an empty one."""
+        if not request.META.get("CONTENT_LENGTH"):
+            request.META["CONTENT_LENGTH"] = str(len(request.body))
+        return super().initialize_request(request, *args, **kwargs)
 
     def check_throttles(self, request: Request) -> None:
         self.decision = limiter().take(str(request.user.pk))
