@@ -32,6 +32,9 @@ class Frame:
 
 
 class Client:
+    # What a reader meets when a web process dies under it, or is not there yet.
+    STREAM_BREAKS = (httpx.TransportError, httpx.StreamError)
+
     def __init__(self, url: str, key: str, workspace_id: str) -> None:
         self.url = url
         self.key = key
@@ -131,6 +134,8 @@ class Client:
             httpx.Client(timeout=30) as http,
             http.stream("GET", path, headers=headers, params=parameters) as answer,
         ):
+            if answer.status_code >= 500:
+                raise httpx.RemoteProtocolError(f"the server answered {answer.status_code}")
             assert answer.status_code == 200, answer.read()
             yield _frames(answer.iter_lines())
 

@@ -123,17 +123,27 @@ class Server:
 
     def worker_of(self, session_id: str) -> int:
         """The process that holds the session's live attempt."""
-        row = self.query(
-            "SELECT worker FROM sessions_app_attempt WHERE session_id = %s AND status = 'running'",
-            session_id.removeprefix("ses_"),
-        )
-        assert row, "no attempt is running"
-        return int(row[0][0].rpartition(":")[2])
+        found: list[tuple[Any, ...]] = []
+
+        def is_held() -> bool:
+            found[:] = self.query(
+                "SELECT worker FROM sessions_app_attempt"
+                " WHERE session_id = %s AND status = 'running'",
+                session_id.removeprefix("ses_"),
+            )
+            return bool(found)
+
+        self.wait_until(is_held, 30, f"nobody works on {session_id}")
+        return int(found[0][0].rpartition(":")[2])
 
     def query(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        url = json.loads((self.home / "postgres" / "connection.json").read_text())["url"]
-        with psycopg.connect(url, autocommit=True) as connection:
-            return connection.execute(statement, values).fetchall()
+        """Empty while the database is away."""
+        try:
+            url = json.loads((self.home / "postgres" / "connection.json").read_text())["url"]
+            with psycopg.connect(url, autocommit=True) as connection:
+                return connection.execute(statement, values).fetchall()
+        except psycopg.OperationalError:
+            return []
 
     def manage(self, *command: str) -> subprocess.CompletedProcess[str]:
         """A management command that finds the database by the home alone, as a person's would."""
