@@ -140,7 +140,10 @@ class Supervisor:
         stamp = self._postgres.folder / "prepared"
         if not stamp.is_file() or stamp.read_text() != _migrations():
             return False
-        renewed = {**json.loads(demo.read_text()), "base_url": self.base_url}
+        try:
+            renewed = {**json.loads(demo.read_text()), "base_url": self.base_url}
+        except ValueError:  # someone edited it: the preparation writes a new one
+            return False
         write_private(demo, json.dumps(renewed, indent=2))
         return True
 
