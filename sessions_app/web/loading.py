@@ -47,6 +47,8 @@ def load_page(*, session: Session, before: int | None = None, up_to: int | None 
     transcript = Transcript(lambda turn: _find_prompt(session.pk, turn))
     _begin_in_midst(transcript, whole)
     transcript.add_all(whole)
+    if before is not None:
+        transcript.drop_unstarted()
     return Page(transcript, events[0].seq if more and events else None, last)
 
 

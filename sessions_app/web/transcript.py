@@ -77,6 +77,7 @@ class Transcript:
         self._numbers: dict[str, int] = {}
         self._calls: dict[str, tuple[Item, Call]] = {}
         self._interrupt: Json = {}
+        self._started: set[str] = set()
         self._find_prompt = find_prompt
 
     def add_all(self, events: Iterable[StoredEvent]) -> None:
@@ -105,6 +106,13 @@ class Transcript:
         self.items = [*kept, *self.items[-1:]]
         self._by_key = {item.key: item for item in self.items}
 
+    def drop_unstarted(self) -> None:
+        """For a page that others follow: a prompt stands on the page where its turn starts."""
+        prompts = [item for item in self.items if item.type == "user.message"]
+        for item in prompts:
+            if item.turn and item.turn not in self._started:
+                self._drop(item)
+
     # ── Prompts and turns ──
     def _user_message(self, data: Json) -> list[Change]:
         turn = data.get("turn_id", "")
@@ -126,6 +134,7 @@ class Transcript:
     def _turn_started(self, data: Json) -> list[Change]:
         turn = data.get("turn_id", "")
         changes = self._abandon_open()
+        self._started.add(turn)
         self.turn = OpenTurn(turn, data["number"], 0, data["model"].get("display_name", ""))
         prompt = self._waiting.pop(turn, None)
         if turn in self._by_key:
@@ -150,7 +159,8 @@ class Transcript:
         changes = self._turn_completed(data)
         item = _item(data, key=data["id"], kind="turn.failed")
         item.facts = {"number": number, **data["error"]}
-        if (turn := data.get("turn_id", "")) in self._waiting:
+        self._started.add(turn := data.get("turn_id", ""))
+        if turn in self._waiting:
             changes.append(self._put_prompt(turn, self._waiting.pop(turn)))
         return [*changes, self._append(item)]
 

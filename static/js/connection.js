@@ -16,7 +16,7 @@ class Connection extends EventTarget {
   wasOpen = false;
 
   watchSession(id, follower) { this.sessions.set(id, follower); this.tell(subscription(id, follower)); }
-  watchWorkspace(id, follower) { this.workspace = { id, follower }; this.tell({ type: "sidebar", workspace: id }); }
+  watchWorkspace(id, follower) { this.workspace = { id, follower }; this.tell(listing(id)); }
 
   start() {
     addEventListener("online", () => this.retryNow());
@@ -45,7 +45,7 @@ class Connection extends EventTarget {
   opened() {
     this.failed = 0;
     for (const [id, follower] of this.sessions) this.tell(subscription(id, follower));
-    if (this.workspace) this.tell({ type: "sidebar", workspace: this.workspace.id, ...(this.wasOpen ? { cursor: "again" } : {}) });
+    if (this.workspace) this.tell(listing(this.workspace.id));
     this.wasOpen = true;
     this.heard();
   }
@@ -110,8 +110,9 @@ class Connection extends EventTarget {
 
   show(state) {
     const banner = one("[data-connection]");
-    if (!banner || banner.dataset.state === state) return;
+    if (!banner) return;
     clearTimeout(this.shower);
+    if ((banner.dataset.state || "") === state) return;
     const put = () => {
       banner.dataset.state = state;
       banner.hidden = !state;
@@ -140,5 +141,8 @@ const FALLBACK_TYPES = ["user.message", "turn.started", "turn.completed", "turn.
   "agent.tool_result", "session.updated", "session.archived", "session.unarchived", "session.status_idle", "session.status_rescheduled"];
 
 const subscription = (id, follower) => ({ type: "subscribe", session: id, after: follower.seq, as: "html" });
+
+// A cursor always: rows may have changed between the page's making and now.
+const listing = (id) => ({ type: "sidebar", workspace: id, cursor: "page" });
 
 export const connection = new Connection();

@@ -133,7 +133,7 @@ class LiveSession extends HTMLElement {
 
   anchor() {
     const top = this.scroller.getBoundingClientRect().top;
-    const shown = [...this.transcript.children].find((child) => child.getBoundingClientRect().bottom > top);
+    const shown = all("[data-key]", this.transcript).find((child) => child.getBoundingClientRect().bottom > top);
     return shown && { shown, offset: shown.getBoundingClientRect().top };
   }
 
@@ -169,12 +169,11 @@ class LiveSession extends HTMLElement {
         localize(content);
         const before = this.anchor();
         const box = earlier.closest("[data-earlier]");
-        const anchor = before && (before.shown === box ? { shown: box.nextElementSibling, offset: box.nextElementSibling.getBoundingClientRect().top } : before);
         this.isFollowing = false;
         const day = all(".day", content).pop();
         if (day && box.nextElementSibling?.dataset.day === day.dataset.day) box.nextElementSibling.remove();
         box.replaceWith(content);
-        this.hold(anchor);
+        this.hold(before);
       } catch { earlier.ariaDisabled = null; earlier.textContent = "Load earlier: try again"; }
       return;
     }

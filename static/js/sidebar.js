@@ -1,6 +1,6 @@
 // The list of sessions: live rows that move only while the pointer is elsewhere.
 
-import { all, fragment, morph, morphChildren, one, parse } from "./dom.js";
+import { all, fragment, morph, one, parse } from "./dom.js";
 import { connection } from "./connection.js";
 import { dayKey, localize, now } from "./times.js";
 import { openRowMenu } from "./acts.js";
@@ -58,6 +58,7 @@ class SessionSidebar extends HTMLElement {
       else if (waiting instanceof Node) this.insert(waiting, groupOf(waiting));
     }
     this.later.clear();
+    if (this.wantsResync) this.resync();
   }
 
   move(row, to) {
@@ -114,7 +115,10 @@ class SessionSidebar extends HTMLElement {
 
   dropEmpty(group) { if (group?.isConnected && !one(".row-item", group) && !one("[data-older]", group)) group.remove(); }
 
+  // The list as it is now; what was loaded below the first pages stays.
   async resync() {
+    if (this.isHeld) { this.wantsResync = true; return; }
+    this.wantsResync = false;
     const html = await fragment(`/w/${this.workspace}/sidebar/`).catch(() => null);
     if (html === null) return;
     this.later.clear();
@@ -122,7 +126,33 @@ class SessionSidebar extends HTMLElement {
     const current = one("live-session")?.dataset.session;
     one(`[data-key="${current}"] .row`, content)?.setAttribute("aria-current", "page");
     localize(content);
-    morphChildren(this.groups, [...content.childNodes], 0);
+    const fresh = all("[data-group]", content);
+    if (fresh.length) one("[data-no-sessions]", this)?.remove();
+    for (const group of fresh) this.merge(this.group(group.dataset.group), group);
+    const keys = fresh.map((group) => group.dataset.group);
+    for (const group of all("[data-group]", this.groups)) if (!keys.includes(group.dataset.group)) group.remove();
+  }
+
+  merge(group, fresh) {
+    const rows = one("[data-rows]", group);
+    const wanted = all(".row-item", fresh);
+    const ids = new Set(wanted.map((row) => row.dataset.key));
+    const older = one("[data-older]", fresh);
+    const oldest = wanted.at(-1)?.dataset.at || "";
+    for (const row of all(".row-item", rows)) if (!ids.has(row.dataset.key) && (!older || row.dataset.at >= oldest)) row.remove();
+    let place = rows.firstElementChild;
+    for (const node of wanted) {
+      const old = this.row(node.dataset.key);
+      const row = old ? morph(old, node) : node;
+      if (row === place) place = place.nextElementSibling;
+      else rows.insertBefore(row, place);
+    }
+    const total = one("[data-total]", fresh).textContent;
+    one("[data-total]", group).textContent = total;
+    const shown = all(".row-item", rows).length;
+    const present = one("[data-older]", rows);
+    if (shown > wanted.length && present) one("[data-of]", present).textContent = total;
+    else { present?.remove(); if (older) rows.append(older); }
   }
 
   async clicked(event) {
