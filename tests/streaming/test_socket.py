@@ -5,6 +5,7 @@ from typing import Any
 from uuid import uuid4
 
 import orjson
+import psycopg
 import pytest
 
 from core import bus
@@ -12,6 +13,7 @@ from core.bus import bell
 from core.db import in_db_thread
 from core.ids import encode_id
 from orgs.services import revoke_api_key
+from orgs.services.epochs import bump_access_epoch
 from sessions_app.services.archiving import archive_session, delete_session
 from sessions_app.services.personal import set_pinned
 from sessions_app.streaming import rendering
@@ -255,8 +257,6 @@ async def test_a_login_that_ends_closes_its_sockets(
 def _end_login(cast: Cast, change: str) -> None:
     from django.contrib.sessions.models import Session as Login
 
-    from orgs.services.epochs import bump_access_epoch
-
     if change == "password":
         cast.member.set_password("another long password")
         cast.member.save()
@@ -489,6 +489,49 @@ async def test_rows_are_told_without_any_hint_within_the_poll(
     await tab.until_told("sidebar", seconds=3, rows=[], removed=[old.public_id])
     bus.close(0.1)
     bell._bell.forget()
+    await tab.close()
+
+
+async def test_who_leaves_a_workspace_loses_its_sidebar_and_its_sessions(
+    committed_cast: Cast, hub: Hub
+) -> None:
+    workspace = committed_cast.workspace.public_id
+    session = await in_db_thread(make_session, committed_cast)
+    tab = await tab_of(committed_cast, "viewer")
+    await tab.say("sidebar", workspace=workspace)
+    await tab.say("subscribe", session=session.public_id, after=0)
+    await tab.until_told("caught_up")
+    await in_db_thread(_leave, committed_cast)
+    await tab.until_told("error", seconds=2, code="not_found", workspace=workspace)
+    await tab.until_told("error", seconds=2, code="not_found", session=session.public_id)
+    tab.frames.clear()
+    await in_db_thread(make_session, committed_cast)
+    await write_async(session.pk, "unseen")
+    await tab.say("ping")
+    await tab.until_told("pong")
+    assert [frame["type"] for frame in tab.frames] == ["pong"]
+    await tab.close()
+
+
+def _leave(cast: Cast) -> None:
+    cast.workspace.memberships.filter(user=cast.viewer).delete()
+    bump_access_epoch(organization_id=cast.organization.pk)
+
+
+async def test_after_a_deaf_time_the_sidebar_is_read_again(
+    committed_cast: Cast, hub: Hub, postgres_bus: str
+) -> None:
+    tab = await tab_of(committed_cast)
+    await tab.say("sidebar", workspace=committed_cast.workspace.public_id)
+    await tab.until_told("ready")
+    await until(lambda: hub.hears_the_bus)
+    tab.frames.clear()
+    with psycopg.connect(postgres_bus, autocommit=True) as operator:
+        operator.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE application_name = 'sederunt listener' AND datname = current_database()"
+        )
+    await tab.until_told("resync", workspace=committed_cast.workspace.public_id)
     await tab.close()
 
 
