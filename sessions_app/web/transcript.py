@@ -78,6 +78,7 @@ class Transcript:
         self._calls: dict[str, tuple[Item, Call]] = {}
         self._interrupt: Json = {}
         self._started: set[str] = set()
+        self._next = ""  # the turn that starts at once: its prompt is shown before it does
         self._find_prompt = find_prompt
 
     def add_all(self, events: Iterable[StoredEvent]) -> None:
@@ -116,7 +117,8 @@ class Transcript:
     # ── Prompts and turns ──
     def _user_message(self, data: Json) -> list[Change]:
         turn = data.get("turn_id", "")
-        if self.turn is None and not self._waiting:
+        if self.turn is None and not self._next:
+            self._next = turn
             return [self._put_prompt(turn, data)]
         self._waiting[turn] = data
         return []
@@ -134,7 +136,7 @@ class Transcript:
     def _turn_started(self, data: Json) -> list[Change]:
         turn = data.get("turn_id", "")
         changes = self._abandon_open()
-        self._started.add(turn)
+        self._leave_queue(turn)
         self.turn = OpenTurn(turn, data["number"], 0, data["model"].get("display_name", ""))
         prompt = self._waiting.pop(turn, None)
         if turn in self._by_key:
@@ -143,9 +145,14 @@ class Transcript:
             prompt = self._find_prompt(turn)
         return [*changes, self._put_prompt(turn, prompt)] if prompt else changes
 
+    def _leave_queue(self, turn: str) -> None:
+        self._started.add(turn)
+        self._next = "" if self._next == turn else self._next
+
     def _turn_withdrawn(self, data: Json) -> list[Change]:
         turn = data.get("turn_id", "")
         self._waiting.pop(turn, None)
+        self._next = "" if self._next == turn else self._next
         item = self._by_key.get(turn)
         return [self._drop(item)] if item else []
 
@@ -159,7 +166,7 @@ class Transcript:
         changes = self._turn_completed(data)
         item = _item(data, key=data["id"], kind="turn.failed")
         item.facts = {"number": number, **data["error"]}
-        self._started.add(turn := data.get("turn_id", ""))
+        self._leave_queue(turn := data.get("turn_id", ""))
         if turn in self._waiting:
             changes.append(self._put_prompt(turn, self._waiting.pop(turn)))
         return [*changes, self._append(item)]

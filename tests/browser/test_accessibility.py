@@ -78,3 +78,24 @@ def test_sign_in_has_none_either(person: NewPerson, scheme: str) -> None:
     page = someone.tab("/sign-in/")
     shot(page, f"sign-in-{scheme}")
     assert violations(page) == []
+
+
+SHIFTS = """() => new Promise((done) => {
+    let total = 0;
+    new PerformanceObserver((list) => {
+        for (const entry of list.getEntries()) if (!entry.hadRecentInput) total += entry.value;
+    }).observe({ type: "layout-shift", buffered: true });
+    setTimeout(() => done(total), 1500);
+})"""
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_nothing_moves_after_a_page_has_loaded(
+    person: NewPerson, client: Client, size: str
+) -> None:
+    width, height = SIZES[size]
+    someone = person(viewport={"width": width, "height": height})
+    session = client.start({"think": "a"}, {"say": ANSWER})
+    client.wait_for_idle(session)
+    for path in (f"/w/{someone.workspace}/", f"/w/{someone.workspace}/new/", f"/s/{session}/"):
+        assert someone.tab(path).evaluate(SHIFTS) < 0.001, path

