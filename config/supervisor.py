@@ -95,8 +95,10 @@ class Supervisor:
 
     def run(self) -> int:
         """Until a signal. The exit status: 0 after an orderly stop."""
-        for sign in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for sign in (signal.SIGINT, signal.SIGTERM):
             signal.signal(sign, self._on_signal)
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup wants it
+            signal.signal(signal.SIGHUP, self._on_signal)
         try:
             self._prepare()
             if not self._is_stopping:
@@ -384,7 +386,7 @@ def _provide_keys(folder: Path, environment: dict[str, str]) -> None:
 def main() -> int:
     try:
         return Supervisor(read_plan(os.environ)).run()
-    except (Refusal, PostgresError) as refusal:
+    except (Refusal, PostgresError, OSError) as refusal:
         print(refusal, file=sys.stderr)
         return 1
 
