@@ -1,3 +1,5 @@
+"""Addresses of signing in and out."""
+
 from __future__ import annotations
 
 from django.urls import path

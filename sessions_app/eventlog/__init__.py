@@ -13,11 +13,13 @@ from sessions_app.eventlog.read import (
     read_turn,
 )
 from sessions_app.eventlog.refusals import count_refused, refused_writes
+from sessions_app.eventlog.usage import TurnUsage, sum_usage
 
 __all__ = [
     "Fenced",
     "GroupResult",
     "StoredEvent",
+    "TurnUsage",
     "append",
     "append_groups",
     "compact",
@@ -30,4 +32,5 @@ __all__ = [
     "read_before",
     "read_turn",
     "refused_writes",
+    "sum_usage",
 ]

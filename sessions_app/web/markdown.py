@@ -7,6 +7,7 @@ nothing leaves the browser before somebody clicks.
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -48,6 +49,7 @@ _ATTRIBUTES = {
     "td": {"class"},
     "th": {"class"},
 }
+Tokens = Sequence[Token]
 _SCHEMES = {"http", "https", "mailto"}
 _BLOCKS_WITH_DIRECTION = {"p", "h1", "h2", "h3", "h4", "h5", "h6", "li", "td", "th"}
 
@@ -139,37 +141,33 @@ def _parser(linkify: bool) -> MarkdownIt:
 class _Renderer(RendererHTML):
     """Code with a head, tables in a box of their own, alignment as classes, images as links."""
 
-    def fence(self, tokens: list[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+    def fence(self, tokens: Tokens, idx: int, options: OptionsDict, env: EnvType) -> str:
         words = tokens[idx].info.split()
         return _code(tokens[idx].content, words[0] if words else "", env)
 
-    def code_block(self, tokens: list[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+    def code_block(self, tokens: Tokens, idx: int, options: OptionsDict, env: EnvType) -> str:
         return _code(tokens[idx].content, "", env)
 
-    def heading_open(
-        self, tokens: list[Token], idx: int, options: OptionsDict, env: EnvType
-    ) -> str:
+    def heading_open(self, tokens: Tokens, idx: int, options: OptionsDict, env: EnvType) -> str:
         """All of one rank for a screen reader: the page's own heading is the only first one."""
         return f'<h2 class="is-{tokens[idx].tag[1:]}">'
 
-    def heading_close(
-        self, tokens: list[Token], idx: int, options: OptionsDict, env: EnvType
-    ) -> str:
+    def heading_close(self, tokens: Tokens, idx: int, options: OptionsDict, env: EnvType) -> str:
         return "</h2>\n"
 
-    def table_open(self, tokens: list[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+    def table_open(self, tokens: Tokens, idx: int, options: OptionsDict, env: EnvType) -> str:
         return '<div class="table"><table>'
 
-    def table_close(self, tokens: list[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+    def table_close(self, tokens: Tokens, idx: int, options: OptionsDict, env: EnvType) -> str:
         return "</table></div>"
 
-    def th_open(self, tokens: list[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+    def th_open(self, tokens: Tokens, idx: int, options: OptionsDict, env: EnvType) -> str:
         return _cell(tokens[idx])
 
-    def td_open(self, tokens: list[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+    def td_open(self, tokens: Tokens, idx: int, options: OptionsDict, env: EnvType) -> str:
         return _cell(tokens[idx])
 
-    def image(self, tokens: list[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+    def image(self, tokens: Tokens, idx: int, options: OptionsDict, env: EnvType) -> str:
         token = tokens[idx]
         source = str(token.attrs.get("src", ""))
         name = token.content or "image"

@@ -19,7 +19,7 @@ from sessions_app.listing import Archived, SessionQuery, Sort, list_sessions
 from sessions_app.models import Session
 from sessions_app.services.composer_drafts import get_draft
 from sessions_app.web.loading import load_page
-from sessions_app.web.regions import session_context
+from sessions_app.web.regions import note_first_words, session_context
 from sessions_app.web.rendering import render_items
 from sessions_app.web.shell import (
     find_home,
@@ -105,6 +105,7 @@ def archived(request: HttpRequest, workspace: str, *, access: Access) -> HttpRes
         page=request.GET.get("page", ""),
     )
     page = list_sessions(access=access, query=query)
+    note_first_words(page.rows)
     context |= {
         "screen": "new",
         "rows": [make_row(session) for session in page.rows],

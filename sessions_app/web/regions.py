@@ -6,12 +6,11 @@ from collections.abc import Collection, Iterable
 from datetime import tzinfo
 from typing import Any
 
-from django.db import connection
 from django.template.loader import render_to_string
 
-from core.ids import Prefix, encode_id
 from orgs.access import Access
 from orgs.roles import Action
+from sessions_app import eventlog
 from sessions_app.domain.vocabulary import STARTED_UNFINISHED, SessionStatus, TurnStatus
 from sessions_app.models import Session, Turn
 
@@ -45,7 +44,22 @@ def regions_of(types: Iterable[str]) -> frozenset[str]:
 
 def display_title(session: Session) -> str:
     """A session without a title shows its first words, else its id."""
-    return session.title or session.preview_text or session.public_id
+    if session.title:
+        return session.title
+    if "first_words" not in session.__dict__:
+        note_first_words([session])
+    return session.__dict__["first_words"] or session.public_id
+
+
+def note_first_words(sessions: Collection[Session]) -> None:
+    """Notes the `first_words` of those without a title: one query for all of them, or none."""
+    untitled = [session for session in sessions if not session.title]
+    if not untitled:
+        return
+    first = Turn.objects.filter(session_id__in=[session.pk for session in untitled], number=1)
+    words = dict(first.values_list("session_id", "preview_text"))
+    for session in untitled:
+        session.__dict__["first_words"] = words.get(session.pk, "")
 
 
 def session_state(session: Session) -> str:
@@ -122,19 +136,9 @@ def _queue_rows(waiting: list[Turn], ahead: Turn | None) -> list[dict[str, Any]]
     return rows
 
 
-USAGE = """
-SELECT turn_id, coalesce(sum((payload->>'input_tokens')::bigint), 0),
-       coalesce(sum((payload->>'output_tokens')::bigint), 0)
-FROM sessions_app_event WHERE session_id = %s AND type = 'model.usage'
-GROUP BY turn_id ORDER BY min(seq)
-"""
-
-
 def _usage(session: Session) -> dict[str, Any]:
-    with connection.cursor() as cursor:
-        cursor.execute(USAGE, [session.pk])
-        rows = cursor.fetchall()
-    totals = [read + written for _, read, written in rows][-7:]
+    used = eventlog.sum_usage(session.pk)
+    totals = [turn.input_tokens + turn.output_tokens for turn in used][-7:]
     top = max(totals, default=0) or 1
     width = 100 / max(len(totals), 1)
     bars = [
@@ -147,8 +151,8 @@ def _usage(session: Session) -> dict[str, Any]:
         for place, total in enumerate(totals)
     ]
     return {
-        "input": short_number(sum(row[1] for row in rows)),
-        "output": short_number(sum(row[2] for row in rows)),
+        "input": short_number(sum(turn.input_tokens for turn in used)),
+        "output": short_number(sum(turn.output_tokens for turn in used)),
         "turns": session.turn_count,
         "bars": bars if len(bars) > 1 else [],
         "first": max(session.turn_count - len(bars) + 1, 1),
@@ -160,7 +164,3 @@ def short_number(number: int) -> str:
     if number < 1_000:
         return str(number)
     return f"{number / 1_000:.0f}k" if number < 1_000_000 else f"{number / 1_000_000:.1f}M"
-
-
-def public_session_id(session: Session) -> str:
-    return encode_id(Prefix.SESSION, session.pk)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import tzinfo
 from functools import wraps
 from typing import Any
@@ -158,7 +158,7 @@ def _refusal(request: HttpRequest, error: DomainError) -> HttpResponseBase:
 
 
 def _json_error(
-    status: int, code: str, message: str, details: dict[str, Any] | None = None
+    status: int, code: str, message: str, details: Mapping[str, Any] | None = None
 ) -> JsonResponse:
-    body = {"error": {"code": code, "message": message, "details": details or {}}}
+    body = {"error": {"code": code, "message": message, "details": dict(details or {})}}
     return JsonResponse(body, status=status)

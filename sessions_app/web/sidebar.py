@@ -18,7 +18,7 @@ from orgs.roles import Action
 from sessions_app.listing import SessionQuery, filter_sessions
 from sessions_app.models import Session
 from sessions_app.querysets import SessionQuerySet
-from sessions_app.web.regions import display_title, session_state, state_word
+from sessions_app.web.regions import display_title, note_first_words, session_state, state_word
 from sessions_app.wire import is_unread
 
 FIRST_PAGE = {"pinned": 20, "active": 20, "today": 10}
@@ -177,6 +177,7 @@ def _group(
         last = kept[-1]
         moment = rfc3339(getattr(last, column))
         older = encode_cursor(_query(workspace_id, key), [shown, moment, last.pk.hex])
+    note_first_words(kept)
     rows = [make_row(session) for session in kept]
     return Group(key, TITLES[key], rows, max(total, shown), shown, older)
 

@@ -262,6 +262,18 @@ def test_load_earlier_leads_through_all_of_it_without_gaps(cast: Cast) -> None:
     assert seen == [f"msg_{number}" for number in range(150)]
 
 
+def test_a_session_without_a_title_shows_its_first_words_and_else_its_id(cast: Cast) -> None:
+    session = make_session(cast)
+    client = browser(cast.member)
+    path = f"/s/{session.public_id}/"
+    assert f"<title>{session.public_id}" in client.get(path).content.decode()
+    send(cast, session, "The first words")
+    send(cast, session, "Others, later")
+    assert "<title>The first words · Sederunt" in client.get(path).content.decode()
+    listed = client.get(f"/w/{cast.workspace.public_id}/").content.decode()
+    assert '<span class="row-title" dir="auto">The first words</span>' in listed
+
+
 def test_a_group_says_how_many_of_how_many_and_goes_on(cast: Cast) -> None:
     made = [make_session(cast, title=f"Session {number}").public_id for number in range(45)]
     client = browser(cast.member)
