@@ -37,8 +37,8 @@ class Connection extends EventTarget {
     const socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/v1/ws`);
     this.socket = socket;
     const handshake = setTimeout(() => { this.failed += 1; socket.close(); this.lost(socket, 0); }, HANDSHAKE_SECONDS * 1000);
-    socket.onopen = () => { clearTimeout(handshake); this.opened(); };
-    socket.onmessage = (message) => this.hear(JSON.parse(message.data));
+    socket.onopen = () => { clearTimeout(handshake); if (socket === this.socket) this.opened(); };
+    socket.onmessage = (message) => { if (socket === this.socket) this.hear(JSON.parse(message.data)); };
     socket.onclose = (event) => { clearTimeout(handshake); this.lost(socket, event.code); };
   }
 

@@ -24,8 +24,10 @@ with transaction.atomic():
 It ends with [a link](https://docs.example.test/) and `code`."""
 CUT = """async () => {
     const { connection } = await import('/static/js/connection.js');
+    const socket = connection.socket;
     connection.open = () => {};
-    connection.socket.close();
+    socket.close();
+    connection.lost(socket, 1006);
 }"""
 MEND = """async () => {
     const { connection } = await import('/static/js/connection.js');
