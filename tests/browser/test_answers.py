@@ -152,9 +152,7 @@ def test_a_lost_connection_is_told_and_nothing_is_shown_twice_or_missed(
     session = client.start({"say": words, "chunks": 60, "every_ms": 100})
     page = someone.tab(f"/s/{session}/")
     expect(page.locator(".answer")).to_contain_text("word5 ")
-    page.evaluate(
-        "async () => (await import('/static/js/connection.js')).connection.socket.close()"
-    )
+    page.evaluate(CUT)
     expect(page.locator("[data-connection]")).to_be_visible()
     expect(page.locator("[data-connection]")).to_contain_text("You have everything up to #")
     shot(page, "reconnecting")
