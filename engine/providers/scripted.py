@@ -82,7 +82,7 @@ class Script:
         """Raises ProviderError where the prompt is a script with a mistake in it."""
         try:
             value = json.loads(prompt)
-        except ValueError:
+        except (ValueError, RecursionError):
             value = None
         if not isinstance(value, dict) or not isinstance(value.get("script"), list):
             return cls((Element(say=prompt),), echo=False)

@@ -8,10 +8,13 @@ from typing import Any
 import orjson
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.utils import OpenApiParameter
+from rest_framework.exceptions import MethodNotAllowed
 
+from core.api.errors import error_response
 from core.api.schema import AccessScheme
 from orgs.api.authentication import WORKSPACE_HEADER
 from sessions_app.services.idempotency import HEADER, KEY_MAX_CHARACTERS
@@ -72,8 +75,12 @@ def document() -> dict[str, Any]:
     return made
 
 
-@require_safe
+@csrf_exempt
 def openapi_view(request: HttpRequest) -> HttpResponse:
+    if request.method not in {"GET", "HEAD"}:
+        refusal = error_response(MethodNotAllowed(request.method or ""), request)
+        refusal["Allow"] = "GET, HEAD"
+        return refusal
     return HttpResponse(orjson.dumps(document()), content_type="application/json")
 
 

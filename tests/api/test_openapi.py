@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.core.management import call_command
+from django.test import Client
 
 from sessions_app.api.openapi import document
 from tests.api.test_access_matrix import MATRIX
@@ -42,6 +43,14 @@ def test_anyone_may_read_it(client: Any) -> None:
     assert response["content-type"] == "application/json"
     assert response.json()["openapi"].startswith("3.1")
     assert set(response.json()["components"]["securitySchemes"]) == {"bearer", "apiKey", "login"}
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
+def test_it_refuses_other_methods_as_the_api_does(method: str) -> None:
+    response = Client(enforce_csrf_checks=True).generic(method, "/v1/openapi.json")
+    assert response.status_code == 405
+    assert response["allow"] == "GET, HEAD"
+    assert response.json()["error"]["code"] == "method_not_allowed"
 
 
 @pytest.mark.django_db

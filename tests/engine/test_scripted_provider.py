@@ -25,7 +25,7 @@ from engine.ports import (
     Usage,
     UserText,
 )
-from engine.providers.scripted import ScriptedProvider
+from engine.providers.scripted import Script, ScriptedProvider
 
 
 def request(
@@ -62,6 +62,11 @@ async def test_a_plain_prompt_is_answered_with_the_prompt() -> None:
 @pytest.mark.parametrize("prompt", ['{"script": "no list"}', "{", "[1]", '{"a": 1}', "12"])
 async def test_what_is_no_script_is_answered_with_itself(prompt: str) -> None:
     assert said(await collect(request(prompt))) == prompt
+
+
+async def test_a_prompt_nested_too_deep_for_json_is_no_script() -> None:
+    prompt = "[" * 50_000
+    assert Script.parse(prompt).elements[0].say == prompt
 
 
 async def test_text_comes_in_as_many_chunks_as_asked_for() -> None:
