@@ -58,7 +58,8 @@ def socket_request(scope: Mapping[str, Any]) -> HttpRequest:
 def open_socket_viewer(request: HttpRequest) -> Viewer:
     """Like `open_viewer`; a login must come from our own pages. Raises Forbidden otherwise."""
     if "authorization" not in request.headers and "x-api-key" not in request.headers:
-        _require_same_origin(request)
+        if settings.SESSION_COOKIE_NAME in request.COOKIES:
+            _require_same_origin(request)
         request.user = auth.get_user(request)
     return open_viewer(request)
 

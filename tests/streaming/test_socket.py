@@ -51,6 +51,7 @@ async def refused(headers: dict[str, str], path: str = "/v1/ws") -> tuple[int, s
 
 async def test_a_stranger_is_accepted_and_then_told_4401(committed_cast: Cast, hub: Hub) -> None:
     assert await refused(dict(ORIGIN)) == (4401, "unauthenticated")
+    assert await refused({"host": "localhost:8000"}) == (4401, "unauthenticated")
     assert await refused({**ORIGIN, "cookie": "sederunt_login=nonsense"}) == (
         4401,
         "unauthenticated",
