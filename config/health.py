@@ -34,10 +34,6 @@ _UNFINISHED_TURNS = (
     "SELECT status, count(*) FROM sessions_app_turn"
     " WHERE status IN ('queued', 'running', 'waiting', 'recovering') GROUP BY status"
 )
-_EVENTS_APPENDED = (
-    "SELECT coalesce(sum(n_tup_ins), 0)::bigint FROM pg_stat_user_tables"
-    " WHERE relname = 'sessions_app_event'"
-)
 # Migrations that were applied stay so; asking again costs more than all the rest.
 _known: set[str] = set()
 
@@ -129,9 +125,9 @@ class DatabaseCollector(Collector):
             cursor.execute(_UNFINISHED_TURNS)
             for status, count in cursor.fetchall():
                 turns.add_metric([status], count)
-            for family, sql in ((age, _OLDEST_READY), (events, _EVENTS_APPENDED)):
-                cursor.execute(sql)
-                family.add_metric([], cursor.fetchone()[0])
+            cursor.execute(_OLDEST_READY)
+            age.add_metric([], cursor.fetchone()[0])
+        events.add_metric([], eventlog.count_appended())
         yield from (turns, age, events, stale)
 
 

@@ -5,6 +5,7 @@ from sessions_app.eventlog.compact import compact
 from sessions_app.eventlog.purge import purge_events
 from sessions_app.eventlog.read import (
     StoredEvent,
+    count_appended,
     head,
     heads,
     read_after,
@@ -23,6 +24,7 @@ __all__ = [
     "append",
     "append_groups",
     "compact",
+    "count_appended",
     "count_refused",
     "head",
     "heads",
