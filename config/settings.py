@@ -227,6 +227,8 @@ def _database(url: str) -> dict[str, Any]:
         "HOST": query.get("host") or unquote(parts.hostname or ""),
         "PORT": str(parts.port or query.get("port") or ""),
         "CONN_MAX_AGE": 0,
+        # After a restart of PostgreSQL the pool holds dead connections; ask before using one.
+        "CONN_HEALTH_CHECKS": True,
         "OPTIONS": options,
     }
 

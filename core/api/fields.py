@@ -91,8 +91,11 @@ class StrictSerializer(serializers.Serializer[Any]):
     """Refuses names that it does not know.
 
     `ignored` are taken and left alone; `not_yet` are refused with a code of their own, unless
-    they are empty. `docs/compatibility.md` lists both.
+    they ask for what is the case anyway: null, or the value in `NEUTRAL`. An empty `tools` is
+    not among these, it asks for no tools. `docs/compatibility.md` lists them.
     """
+
+    NEUTRAL: ClassVar[Mapping[str, Any]] = {"resources": [], "skills": [], "resume": False}
 
     ignored: ClassVar[Collection[str]] = frozenset()
     not_yet: ClassVar[Collection[str]] = frozenset()
@@ -109,13 +112,17 @@ class StrictSerializer(serializers.Serializer[Any]):
                 problems[name] = serializers.ErrorDetail(
                     "There is no such field.", code="unknown_field"
                 )
-            elif data[name] not in (None, [], {}, ""):
+            elif not self._is_neutral(name, data[name]):
                 problems[name] = serializers.ErrorDetail(
                     "This server does not support this field yet; leave it out.",
                     code="not_supported_yet",
                 )
         if problems:
             raise serializers.ValidationError(problems)
+
+    def _is_neutral(self, name: str, value: Any) -> bool:
+        neutral = self.NEUTRAL.get(name)
+        return value is None or (type(value) is type(neutral) and value == neutral)
 
 
 class QuerySerializer(StrictSerializer):

@@ -92,6 +92,9 @@ def test_a_session_may_begin_with_prompts(key: Caller) -> None:
         ({"end_user": {"source": "shop"}}, (400, "field_required", "end_user.id")),
         ({"budget": {"max_list_cost": "1"}}, (400, "not_supported_yet", "budget")),
         ({"tools": ["probe.lookup"]}, (400, "not_supported_yet", "tools")),
+        ({"tools": []}, (400, "not_supported_yet", "tools")),
+        ({"skills": {}}, (400, "not_supported_yet", "skills")),
+        ({"parent_id": {}}, (400, "not_supported_yet", "parent_id")),
         (
             {"initial_events": [{"type": "user.interrupt"}]},
             (400, "unknown_event_type", "initial_events[0].type"),
