@@ -16,6 +16,7 @@ from typing import Any
 
 import psycopg
 
+from config.processes import is_alive
 from tests.journeys.client import Client
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -111,7 +112,10 @@ class Server:
 
     # ── its processes ──
     def pid(self, name: str) -> int:
-        return int((self.home / "run" / f"{name}.pid").read_text())
+        """Of a process that lives: one that a test before killed is waited for."""
+        path = self.home / "run" / f"{name}.pid"
+        self.wait_until(lambda: is_alive(int(path.read_text() or 0)), 30, f"no {name} lives")
+        return int(path.read_text())
 
     def pids(self) -> dict[str, int]:
         """Of web and workers by name, and of PostgreSQL where it is ours."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -88,7 +89,8 @@ async def test_a_message_that_is_too_large_ends_the_socket(
     server: Server, committed_cast: Cast, postgres_bus: str, size: int, codes: set[int]
 ) -> None:
     async with connect(**socket_arguments(server, committed_cast)) as each:
-        await each.send("x" * size)
+        with suppress(ConnectionClosed):  # it may be over before all of it is sent
+            await each.send("x" * size)
         assert await close_code(each) in codes
 
 
