@@ -87,11 +87,18 @@ def ago(context: template.Context, moment: datetime | None, css: str = "") -> Sa
     return _time(moment, context.get("zone"), "age", css)
 
 
+@register.simple_tag(takes_context=True)
+def date_and_time(context: template.Context, moment: datetime | None, css: str = "") -> SafeString:
+    """`1 May 2026, 14:02`, in the reader's zone."""
+    return _time(moment, context.get("zone"), "date", css)
+
+
 def _time(moment: datetime | None, zone: tzinfo | None, style: str, css: str) -> SafeString:
     if moment is None:
         return SafeString("")
     local = moment.astimezone(zone)
-    text = local.strftime("%H:%M") if style == "clock" else age(now() - moment)
+    texts = {"clock": f"{local:%H:%M}", "date": f"{local.day} {local:%B %Y, %H:%M}"}
+    text = texts.get(style) or age(now() - moment)
     return format_html(
         '<time class="{}" datetime="{}" title="{}" data-as="{}">{}</time>',
         css,
@@ -133,9 +140,3 @@ def logo() -> SafeString:
         '<path d="M2 11a6 6 0 0 1 12 0M4.7 11a3.3 3.3 0 0 1 6.6 0M7.4 11a.6.6 0 0 1 1.2 0"/>'
         "</svg>"
     )
-
-
-@register.filter
-def day_and_time(moment: datetime, zone: tzinfo | None) -> str:
-    local = moment.astimezone(zone)
-    return f"{local.day} {local:%B %Y, %H:%M}"

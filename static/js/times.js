@@ -13,6 +13,7 @@ export function age(seconds) {
 
 const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 const whole = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "long", year: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+const minute = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "long", year: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 const month = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "long" });
 const monthAndYear = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "long", year: "numeric" });
 
@@ -29,10 +30,16 @@ export async function learnServerTime() {
   if (date) offset = date - Date.now();
 }
 
+function textOf(moment, style) {
+  if (style === "clock") return clock.format(moment);
+  if (style === "date") return minute.format(moment).replace(" at ", ", ");
+  return age(Math.max(0, (now() - moment) / 1000));
+}
+
 export function localize(root) {
   for (const time of root.querySelectorAll?.("time[data-as]") || []) {
     const moment = new Date(time.dateTime);
-    const text = time.dataset.as === "clock" ? clock.format(moment) : age(Math.max(0, (now() - moment) / 1000));
+    const text = textOf(moment, time.dataset.as);
     if (time.textContent !== text) time.textContent = text;
     const title = whole.format(moment).replace(" at ", ", ");
     if (time.title !== title) time.title = title;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -321,3 +322,15 @@ def test_wrong_passwords_are_counted_and_right_ones_are_not(cast: Cast) -> None:
     assert [answer.status_code for answer in answers] == [401] * 8 + [429]
     assert "do not belong together" in answers[0].content.decode()
     assert int(answers[-1]["Retry-After"]) > 0
+
+
+def test_every_time_on_the_page_is_told_in_the_readers_zone(cast: Cast) -> None:
+    session = make_session(cast)
+    Session.objects.filter(pk=session.pk).update(
+        created_at=datetime(2026, 5, 1, 22, 30, tzinfo=UTC)
+    )
+    client = browser(cast.member)
+    client.cookies["zone"] = "Pacific/Auckland"
+    page = client.get(f"/s/{session.public_id}/").content.decode()
+    assert "2 May 2026, 10:30" in page
+    assert "1 May 2026, 22:30" not in page
