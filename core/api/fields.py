@@ -88,12 +88,11 @@ class Moment(serializers.DateTimeField):
 
 
 class StrictSerializer(serializers.Serializer[Any]):
-    """Refuses names that it does not know.
-
-    `ignored` are taken and left alone; `not_yet` are refused with a code of their own, unless
-    they ask for what is the case anyway: null, or the value in `NEUTRAL`. An empty `tools` is
-    not among these, it asks for no tools. `docs/compatibility.md` lists them.
-    """
+    # No docstring: OpenAPI would hand it to the world as the description of each request.
+    # Refuses names that it does not know. `ignored` are taken and left alone; `not_yet` are
+    # refused with a code of their own, unless they ask for what is the case anyway: null, or the
+    # value in `NEUTRAL`. An empty `tools` is not among these, it asks for no tools.
+    # `docs/compatibility.md` lists them.
 
     NEUTRAL: ClassVar[Mapping[str, Any]] = {"resources": [], "skills": [], "resume": False}
 
