@@ -10,21 +10,30 @@ pub/sub where `REDIS_URL` is set.
 | `q` | the queue: a turn may be claimable |
 | `c:<attempt hex>` | the control state of that attempt |
 | `e` | the access epochs |
+| `d:<user hex>:<session hex>:<revision>` | that person's unsent text in a session |
 """
 
 from __future__ import annotations
 
 from core.bus.bell import close, flush, ring
-from core.bus.hints import RESYNC, SessionHint, parse_session_hint
+from core.bus.hints import (
+    RESYNC,
+    DraftHint,
+    SessionHint,
+    parse_draft_hint,
+    parse_session_hint,
+)
 from core.bus.listening import Subscription, listen
 
 __all__ = [
     "RESYNC",
+    "DraftHint",
     "SessionHint",
     "Subscription",
     "close",
     "flush",
     "listen",
+    "parse_draft_hint",
     "parse_session_hint",
     "ring",
 ]

@@ -39,6 +39,24 @@ def parse_session_hint(hint: str) -> SessionHint | None:
     return SessionHint(session_id, min(int(parts[2]), MAX_SEQ), workspace_id, parts[4] == "1")
 
 
+@dataclass(frozen=True, slots=True)
+class DraftHint:
+    user_id: UUID
+    session_id: UUID
+    revision: int
+
+
+def parse_draft_hint(hint: str) -> DraftHint | None:
+    """None for hints of other kinds."""
+    parts = hint.split(":")
+    if len(parts) != 4 or parts[0] != "d" or not parts[3].isdigit():
+        return None
+    try:
+        return DraftHint(UUID(hex=parts[1]), UUID(hex=parts[2]), int(parts[3]))
+    except ValueError:
+        return None
+
+
 def merge(pending: dict[str, str], hint: str) -> None:
     """Add a hint: hints of one session become one, with the highest seq and any row change."""
     if not hint.startswith("s:"):

@@ -14,6 +14,11 @@ def announce(*, session_id: UUID, seq: int, workspace_id: UUID, row_changed: boo
     transaction.on_commit(lambda: ring(hint))
 
 
+def announce_draft(*, user_id: UUID, session_id: UUID, revision: int) -> None:
+    """A person's unsent text changed: their other tabs and devices may take it."""
+    transaction.on_commit(lambda: ring(f"d:{user_id.hex}:{session_id.hex}:{revision}"))
+
+
 def announce_turn() -> None:
     """A turn may be claimed."""
     transaction.on_commit(lambda: ring("q"))

@@ -13,6 +13,7 @@ from core.clock import now
 from core.errors import Conflict, Forbidden, NotFound, TooLarge
 from orgs.access import Access
 from orgs.roles import Action
+from sessions_app.eventlog.announce import announce_draft
 from sessions_app.models import ComposerDraft, Session
 from sessions_app.selectors import get_session
 from sessions_app.services.validation import require_storable
@@ -64,6 +65,8 @@ def save_draft(
         )
     draft.text, draft.revision, draft.updated_at = text, draft.revision + 1, now()
     draft.save(update_fields=["text", "revision", "updated_at"])
+    if session_id is not None:
+        announce_draft(user_id=user_id, session_id=session_id, revision=draft.revision)
     return draft
 
 
@@ -72,7 +75,8 @@ def consume_draft(*, user_id: UUID, session: Session, sent_revision: int) -> Non
     rows = ComposerDraft.objects.filter(
         user_id=user_id, session_id=session.pk, revision=sent_revision
     )
-    rows.update(text="", revision=sent_revision + 1, updated_at=now())
+    if rows.update(text="", revision=sent_revision + 1, updated_at=now()):
+        announce_draft(user_id=user_id, session_id=session.pk, revision=sent_revision + 1)
 
 
 def _require_person(access: Access) -> UUID:

@@ -13,6 +13,8 @@ from sessions_app.streaming.frames import LogEvent
 # What one followed session keeps in memory; whoever is further behind reads the database.
 BUFFER_MAX_EVENTS = 256
 BUFFER_MAX_BYTES = 262_144
+# Beyond this a viewer that does not take its hints hears no more of drafts.
+DRAFTS_PENDING_MAX = 100
 
 
 class Waiter:
@@ -59,10 +61,22 @@ class Viewer:
         self.is_revoked = False
         self.checked_at = 0.0
         self.waiters: set[Waiter] = set()
+        self._drafts: dict[UUID, int] = {}
         self._recheck = recheck
 
     def compute(self) -> Access | None:
         return self._recheck(self.access)
+
+    def hear_draft(self, session_id: UUID, revision: int) -> None:
+        """This person's unsent text in a session changed, here or elsewhere."""
+        if len(self._drafts) < DRAFTS_PENDING_MAX or session_id in self._drafts:
+            self._drafts[session_id] = max(revision, self._drafts.get(session_id, 0))
+            wake_all(self.waiters)
+
+    def take_drafts(self) -> dict[UUID, int]:
+        """Session → revision, of what was heard since the last call."""
+        taken, self._drafts = self._drafts, {}
+        return taken
 
     def update(self, access: Access | None) -> None:
         if access is None:

@@ -176,7 +176,7 @@ class Hub:
     # ── Steps, each repeated for ever ──
 
     async def _listen(self) -> None:
-        async with bus.listen(("s", "e")) as self._subscription:
+        async with bus.listen(("s", "e", "d")) as self._subscription:
             async for hints in self._subscription:
                 if hints is bus.RESYNC:
                     self._resync()
@@ -302,6 +302,9 @@ class Hub:
     def _hear(self, hints: frozenset[str]) -> None:
         rows: dict[UUID, set[UUID]] = {}
         for text in hints:
+            if (draft := bus.parse_draft_hint(text)) is not None:
+                self._tell_draft(draft)
+                continue
             hint = bus.parse_session_hint(text)
             if hint is None:
                 self._check_now.set()
@@ -314,6 +317,11 @@ class Hub:
         for workspace_id, session_ids in rows.items():
             self._rows_heard |= session_ids
             self._tell_rows(workspace_id, session_ids)
+
+    def _tell_draft(self, draft: bus.DraftHint) -> None:
+        for viewer in self.open_viewers:
+            if viewer.access.user_id == draft.user_id:
+                viewer.hear_draft(draft.session_id, draft.revision)
 
     def _tell_rows(self, workspace_id: UUID, session_ids: set[UUID]) -> None:
         for watch in self._row_watches.get(workspace_id, ()):

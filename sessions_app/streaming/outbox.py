@@ -45,6 +45,11 @@ def ready(frame: Ready) -> str:
     )
 
 
+def draft(session_id: UUID, revision: int) -> str:
+    """The reader's own unsent text in a session is at this revision; it is read over HTTP."""
+    return encode("draft", session=session_ref(session_id), revision=revision)
+
+
 def caught_up(session_id: UUID, frame: CaughtUp) -> str:
     return encode("caught_up", session=session_ref(session_id), seq=frame.seq)
 

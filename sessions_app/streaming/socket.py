@@ -263,12 +263,19 @@ class SessionSocket(AsyncWebsocketConsumer):
     # ── Life ──
 
     async def _watch_access(self) -> None:
-        """Closes the socket when its login or key is no longer good, or the server stops."""
+        """Closes the socket when its login or key is no longer good, or the server stops.
+
+        Until then it tells what concerns the person rather than a session: their drafts.
+        """
         hub, waiter = current_hub(), Waiter()
         async with hub.viewing(self.viewer):
             self.viewer.waiters.add(waiter)
             while not (self.viewer.is_revoked or hub.is_draining):
-                await waiter.sleep(_IDLE_SECONDS)
+                if drafts := self.viewer.take_drafts():
+                    for session_id, revision in drafts.items():
+                        await self._say(outbox.draft(session_id, revision))
+                else:
+                    await waiter.sleep(_IDLE_SECONDS)
         if hub.is_draining:
             await self._close(CloseCode.RESTART)
         else:

@@ -50,6 +50,13 @@ class ComposerBox extends HTMLElement {
     if (untouched) { this.area.value = text; this.grow(); }
   }
 
+  // Written on another device: read it, unless it is our own write that comes back.
+  async refresh(session, revision) {
+    if (revision <= this.revision || this.saving || this.isSending) return;
+    const answer = await fetch(`/v1/sessions/${session}/draft`).catch(() => null);
+    if (answer?.ok) this.fromOtherTab({ ...(await answer.json()), place: this.dataset.draftUrl });
+  }
+
   tellTabs() { tabs?.postMessage({ place: this.dataset.draftUrl, text: this.saved, revision: this.revision }); }
 
   async save(isLast = false) {

@@ -208,6 +208,8 @@ class LiveSession extends HTMLElement {
 
   ended(type) { if (document.hidden) document.title = `${type === "turn.failed" ? "Failed" : "Done"} · ${this.baseTitle}`; }
 
+  draftChanged(revision) { one("composer-box", this)?.refresh(this.id_, revision); }
+
   refused(code) {
     if (code === "cursor_ahead") location.reload();
     else if (code === "not_found" || code === "session_deleted") { this.seq = 0; location.href = "/"; }

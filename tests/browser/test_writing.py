@@ -53,6 +53,18 @@ def test_a_draft_is_kept_on_the_server_and_spent_by_sending(
     assert page.input_value("textarea") == ""
 
 
+def test_a_draft_follows_the_person_to_another_device(person: NewPerson, client: Client) -> None:
+    session = client.create("Two devices")
+    desk = person().tab(f"/s/{session}/")
+    phone = person().tab(f"/s/{session}/")
+    desk.fill("textarea", "begun at the desk")
+    expect(phone.locator("textarea")).to_have_value("begun at the desk")
+    phone.fill("textarea", "begun at the desk, ended on the train")
+    expect(desk.locator("textarea")).to_have_value("begun at the desk, ended on the train")
+    phone.press("textarea", "Enter")
+    expect(desk.locator("textarea")).to_have_value("")
+
+
 def test_a_failed_send_keeps_the_text_and_retries_with_the_same_key(
     person: NewPerson, client: Client
 ) -> None:

@@ -15,6 +15,7 @@ from core.ids import encode_id
 from orgs.services import revoke_api_key
 from orgs.services.epochs import bump_access_epoch
 from sessions_app.services.archiving import archive_session, delete_session
+from sessions_app.services.composer_drafts import save_draft
 from sessions_app.services.personal import set_pinned
 from sessions_app.streaming import rendering
 from sessions_app.streaming.hub import Hub
@@ -581,3 +582,36 @@ async def test_without_markup_html_is_refused(committed_cast: Cast, hub: Hub) ->
     await tab.say("subscribe", session=session.public_id, **{"as": "html"})
     assert (await tab.until_told("error"))["param"] == "as"
     await tab.close()
+
+
+# ── Drafts ──
+
+
+async def test_a_draft_is_told_to_its_writers_tabs_and_to_nobody_else(
+    committed_cast: Cast, hub: Hub, postgres_bus: str
+) -> None:
+    session = await in_db_thread(make_session, committed_cast)
+    names = ("member", "member", "second_member", "workspace_key")
+    desk, phone, *others = [await tab_of(committed_cast, name) for name in names]
+
+    def save(text: str, expected_revision: int) -> None:
+        save_draft(
+            access=committed_cast.access("member"),
+            workspace_id=session.workspace_id,
+            session_id=session.pk,
+            text=text,
+            expected_revision=expected_revision,
+        )
+
+    await until(lambda: len(hub.open_viewers) == 4, 5)
+    assert await hub.hears_the_bus_within(5)
+    await in_db_thread(save, "half a thought", 0)
+    told = {"type": "draft", "session": session.public_id, "revision": 1}
+    await desk.until(lambda: told in desk.frames)
+    await phone.until(lambda: told in phone.frames)
+    for other in others:
+        await other.say("ping")
+        await other.until(lambda other=other: {"type": "pong"} in other.frames)
+        assert [frame["type"] for frame in other.frames] == ["pong"]
+    for tab in (desk, phone, *others):
+        await tab.close()
