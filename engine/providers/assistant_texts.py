@@ -27,14 +27,14 @@ THANKS = "You are welcome. Ask *help* to see what this demo can do."
 CONNECT = """\
 I am only a demo. To work with a real model:
 
-1. An operator opens **/admin/** and adds a **provider** of the kind `openai_compatible`: its base \
-URL (for example `https://api.openai.com/v1`, or that of a server of your own such as vLLM or \
-Ollama) and its API key, which is stored encrypted.
+1. An operator (made with `manage.py createsuperuser`) opens **/admin/** and adds a **provider** \
+of the kind `openai_compatible`: its base URL (for example `https://api.openai.com/v1`, or that of \
+a server of your own such as vLLM or Ollama) and its API key, which is stored encrypted.
 2. Below it, add the **models** it serves by their ids, and tick one as the default.
-3. Choose the model in the composer of a session, or in a request: \
-`"model": "<provider>/<model>"`.
+3. New sessions use the default. A session that has already begun keeps its model until a request \
+names another: `"model": "<provider>/<model>"`, on the session or on one prompt.
 
-The next turn of this session then goes to that model, with this conversation as its context."""
+That turn then goes to the new model, with this conversation as its context."""
 
 FALLBACK = """\
 You wrote: “{quote}”

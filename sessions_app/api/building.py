@@ -140,7 +140,7 @@ def answered(answer: Answer) -> Response:
 
 def create(access: Access, new: NewSession) -> Answer:
     session = create_session(access=access, new=new)
-    return Answer(201, orjson.dumps(wire.session_json(session)).decode())
+    return Answer(201, orjson.dumps(wire.session_json(session)).decode(), session.pk)
 
 
 def recheck_created(access: Access, answer: Answer) -> None:
@@ -165,7 +165,7 @@ def send(access: Access, session_id: UUID, events: list[dict[str, Any]]) -> Answ
                 param=f"events[{index}]",
             )
         echoes.append(_echo(receipt))
-    return Answer(202, orjson.dumps({"data": echoes}).decode())
+    return Answer(202, orjson.dumps({"data": echoes}).decode(), session_id)
 
 
 def recheck_sent(access: Access, session_id: UUID) -> None:

@@ -16,7 +16,10 @@ class IdempotencyRecord(models.Model):
     key = models.CharField(max_length=255)
     fingerprint = models.CharField(max_length=64)
     status = models.PositiveSmallIntegerField(default=0)
-    response = models.TextField(blank=True)
+    response = models.TextField(
+        blank=True, help_text="Empty: the session it told of was deleted since."
+    )
+    session_id = models.UUIDField(null=True)
     created_at = models.DateTimeField(default=now)
 
     class Meta:
@@ -28,4 +31,5 @@ class IdempotencyRecord(models.Model):
         ]
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["created_at"], name="idempotency_by_age"),
+            models.Index(fields=["session_id"], name="idempotency_by_session"),
         ]

@@ -15,6 +15,7 @@ from sessions_app.domain.vocabulary import AGENT_ORIGIN_TYPE, TurnStatus, Visibi
 from sessions_app.eventlog.announce import announce
 from sessions_app.models import Session, Turn
 from sessions_app.selectors import get_session
+from sessions_app.services.idempotency import forget_answers
 from sessions_app.services.interruption import stop_started_turn
 from sessions_app.wire import author_json
 
@@ -71,6 +72,7 @@ def delete_session(*, access: Access, session_id: UUID, stop: bool = False) -> N
         # Once it is gone nobody can tell who saw it: of a private one no sidebar hears.
         row_changed=session.visibility == Visibility.WORKSPACE,
     )
+    forget_answers(session_id=session.pk)
     eventlog.purge_events(session_id=session.pk)
     session.delete()
 

@@ -12,13 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import orjson
 from django.conf import settings
 from django.db import connection, transaction
 
 from core.clock import now
-from core.errors import Conflict, InvalidInput
+from core.errors import Conflict, InvalidInput, NotFound
 from orgs.access import Access
 from sessions_app.models import IdempotencyRecord
 
@@ -62,10 +63,11 @@ class KeyedRequest:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`body` is finished JSON."""
+    """`body` is finished JSON that tells of one session."""
 
     status: int
     body: str
+    session_id: UUID
     replayed: bool = False
 
 
@@ -81,7 +83,8 @@ def run_once(
 
     `recheck` raises where this access may not have that first answer any more. All that the
     operation writes is one transaction, also without a key. Raises InvalidInput
-    `invalid_idempotency_key`, Conflict `idempotency_key_reused`.
+    `invalid_idempotency_key`, Conflict `idempotency_key_reused`, NotFound for a session that was
+    deleted since.
     """
     if not request.key:
         return operation()
@@ -100,12 +103,20 @@ def run_once(
         return _first_answer(scope, request.fingerprint, recheck)
     answer = operation()
     IdempotencyRecord.objects.filter(pk=claimed[0]).update(
-        status=answer.status, response=answer.body
+        status=answer.status, response=answer.body, session_id=answer.session_id
     )
     if claimed[0] % SWEEP_EVERY == 0:
         # After the commit: its locks are no part of what others may wait for.
         transaction.on_commit(_sweep, robust=True)
     return answer
+
+
+def forget_answers(*, session_id: UUID) -> None:
+    """Empties what was answered about a session that is deleted now, within its transaction.
+
+    The keys stay until they expire: a late repetition finds nothing, rather than creating again.
+    """
+    IdempotencyRecord.objects.filter(session_id=session_id).update(response="")
 
 
 def _sweep() -> None:
@@ -123,7 +134,9 @@ def _first_answer(
             "This idempotency key was used for another request; use a new one.",
             param=HEADER,
         )
-    answer = Answer(record.status, record.response, replayed=True)
+    if not record.response or record.session_id is None:
+        raise NotFound
+    answer = Answer(record.status, record.response, record.session_id, replayed=True)
     recheck(answer)
     return answer
 

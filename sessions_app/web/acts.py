@@ -44,7 +44,7 @@ def begin(request: HttpRequest, workspace: str, *, access: Access) -> HttpRespon
     def create() -> Answer:
         new = NewSession(workspace_id=workspace_id, prompts=(Prompt(content=text),))
         session = create_session(access=access, new=new)
-        return Answer(201, orjson.dumps({"session": session.public_id}).decode())
+        return Answer(201, orjson.dumps({"session": session.public_id}).decode(), session.pk)
 
     answer = run_once(
         access=access,
@@ -70,7 +70,7 @@ def send(request: HttpRequest, session: str, *, access: Access) -> HttpResponseB
         receipt = submit_prompt(access=access, session_id=row.pk, prompt=prompt)
         turn = encode_id(Prefix.TURN, receipt.turn_id) if receipt.turn_id else ""
         body = {"turn": turn, "seq": receipt.seq, "held": receipt.held}
-        return Answer(202, orjson.dumps(body).decode())
+        return Answer(202, orjson.dumps(body).decode(), row.pk)
 
     answer = run_once(
         access=access,

@@ -102,9 +102,9 @@ class LiveSession extends HTMLElement {
     morphChildren(box, keep ? [document.createTextNode("\n"), ...wanted] : wanted, first);
   }
 
-  region({ name, html }) {
-    const region = one(`[data-region="${name}"]`);
-    if (!region) return;
+  region({ name, html }) { all(`[data-region="${name}"]`).forEach((region) => this.fill(region, name, html)); }
+
+  fill(region, name, html) {
     if (name === "title" && one("form", region)) return;
     if (name === "foot" && one("[data-composer]", region) && html.includes("data-composer")) return;
     morphChildren(region, [...parse(html).childNodes], 0);

@@ -193,3 +193,17 @@ def test_prompts_at_once_are_all_kept_in_one_order(committed_cast: Cast) -> None
     seqs = list(Event.objects.filter(session_id=session.pk).values_list("seq", flat=True))
     assert sorted(seqs) == list(range(1, session.head_seq + 1))
     assert sorted(Turn.objects.values_list("number", flat=True)) == list(range(1, 13))
+
+
+def test_deleting_a_session_erases_the_answers_kept_about_it_but_not_the_keys(cast: Cast) -> None:
+    caller = Caller(cast, "workspace_key")
+    body = {"title": "A private matter", "initial_events": PROMPT["events"]}
+    created = caller.post("/v1/sessions", body, idempotency_key="made").json()
+    path = f"/v1/sessions/{created['id']}"
+    caller.post(f"{path}/events", PROMPT, idempotency_key="sent")
+    caller.delete(f"{path}?stop=true")
+    kept = IdempotencyRecord.objects.values_list("key", "response")
+    assert sorted(kept) == [("made", ""), ("sent", "")]
+    again = caller.post("/v1/sessions", body, idempotency_key="made")
+    assert refusal(again) == (404, "not_found", None)
+    assert not Session.objects.exists()

@@ -77,6 +77,7 @@ def test_a_prompt_streams_without_a_reload_and_equals_the_reloaded_page(
     expect(page.locator("[data-busy]")).to_have_count(0)
     expect(page.locator(".is-optimistic")).to_have_count(0)
     assert page.locator(".prompt").count() == 1
+    expect(page.locator('[data-region="model"]')).to_have_text(["Scripted demo"] * 3)
     live = transcript(page)
     shot(page, "answer")
     page.reload()
