@@ -247,9 +247,19 @@ class Worker:
         for running in asked:
             if running.lease.attempt_id in beats.alive:
                 running.deadline = asked_at + self._settings.lease_seconds
+                if running.lease.attempt_id in beats.held:
+                    self._hold(running)
             elif running.lease.attempt_id in beats.fenced and not running.is_fenced:
                 log.info("attempt_fenced", attempt=str(running.lease.attempt_id))
                 running.fence()
+
+    def _hold(self, running: Running) -> None:
+        """The session was paused: the model stops at once, a started call has its grace."""
+        if running.stop.is_set():
+            return
+        running.stop.set()
+        if running.work is not None:
+            asyncio.get_running_loop().call_later(self._settings.grace_seconds, running.work.cancel)
 
     async def _watch_leases(self) -> None:
         """A lease that could not be prolonged in time is lost, whatever the database may say."""

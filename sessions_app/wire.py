@@ -33,7 +33,7 @@ def session_json(session: Session) -> Json:
         "memory_scope": session.memory_scope,
         "end_user": end_user_json(session),
         "model": model_json(session.model_settings or session.initial_settings),
-        "paused": False,
+        "paused": session.is_paused,
         "last_event_seq": session.head_seq,
         "queue_version": session.queue_version,
         "resources": [],

@@ -23,9 +23,10 @@ from sessions_app.listing import Archived, SessionQuery, Sort
 from sessions_app.models import Session
 from sessions_app.selectors import get_session
 from sessions_app.services.idempotency import HEADER, Answer, KeyedRequest
+from sessions_app.services.interruption import interrupt_session
 from sessions_app.services.model_settings import RequestedSettings
 from sessions_app.services.sessions import EndUser, NewSession, SessionChanges, create_session
-from sessions_app.services.turns import Prompt, Receipt, interrupt_session, submit_prompt
+from sessions_app.services.turns import Prompt, Receipt, submit_prompt
 
 Values = Mapping[str, Any]
 
@@ -95,6 +96,7 @@ def prompt(event: Values) -> Prompt:
         input=event["input"],
         requested=requested_settings(event),
         draft_revision=event.get("draft_revision"),
+        resume=event["resume"],
     )
 
 
@@ -171,6 +173,10 @@ def send(access: Access, session_id: UUID, events: list[dict[str, Any]]) -> Answ
 def recheck_sent(access: Access, session_id: UUID) -> None:
     session = get_session(access=access, session_id=session_id)
     access.require(Action.SESSION_CONTROL, session.workspace_id, maker_id=session.maker_id)
+
+
+def echo_json(receipt: Receipt) -> str:
+    return orjson.dumps(_echo(receipt)).decode()
 
 
 def _echo(receipt: Receipt) -> dict[str, Any]:

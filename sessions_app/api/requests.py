@@ -153,13 +153,14 @@ def _check_block(block: Any, index: int) -> None:
 class UserMessage(SettingsFields):
     """A prompt. `draft_revision` names the composer draft that it was made from."""
 
-    not_yet = frozenset({"tools", "resources", "resume"})
+    not_yet = frozenset({"tools", "resources"})
 
     type = Choice([("user.message", "user.message")])
     content = Content()
     delivery = Choice([("queue", "queue"), ("steer", "steer")], default="queue")
     input = Choice([("text", "text"), ("voice", "voice")], default="text")
     draft_revision = Whole(min_value=0, max_value=2**31 - 1, required=False)
+    resume = Flag(default=False, help_text="Release a paused session in the same step.")
 
 
 class UserInterrupt(StrictSerializer):
@@ -269,6 +270,20 @@ class Stoppable(StrictSerializer):
 
 class Nothing(StrictSerializer):
     """An empty body."""
+
+
+class Retry(StrictSerializer):
+    turn_id = Text(required=False, allow_null=True, help_text="Left out: the newest turn.")
+
+
+class QueueChange(StrictSerializer):
+    expected_version = Whole(
+        min_value=0, max_value=2**31 - 1, help_text="The queue's `version` that was looked at."
+    )
+
+
+class QueueMove(QueueChange):
+    position = Whole(min_value=1, max_value=2**31 - 1, help_text="From 1.")
 
 
 class PinChange(StrictSerializer):

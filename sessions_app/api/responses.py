@@ -157,6 +157,17 @@ class DraftObject(serializers.Serializer[Any]):
     revision = serializers.IntegerField()
 
 
+class EditedObject(serializers.Serializer[Any]):
+    draft = DraftObject()
+    queue = QueueObject()
+
+
+class WorkspaceHoldObject(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    type = serializers.ChoiceField(choices=[("workspace_hold", "workspace_hold")])
+    paused = serializers.BooleanField()
+
+
 class WorkspaceObject(serializers.Serializer[Any]):
     id = serializers.CharField()
     type = serializers.ChoiceField(choices=[("workspace", "workspace")])

@@ -5,6 +5,18 @@ from __future__ import annotations
 from django.urls import path, re_path
 
 from sessions_app.api.catalogue import ModelsView, WorkspacesView
+from sessions_app.api.control import (
+    CancelView,
+    PauseView,
+    QueueDeleteView,
+    QueueEditView,
+    QueueMoveView,
+    QueuePromoteView,
+    ResumeView,
+    RetryView,
+    WorkspacePauseView,
+    WorkspaceResumeView,
+)
 from sessions_app.api.events import EventsView
 from sessions_app.api.openapi import openapi_view
 from sessions_app.api.personal import DraftView, PinView, ReadMarkView
@@ -14,6 +26,7 @@ from sessions_app.api.turns import QueueView, TurnsView, TurnView
 from sessions_app.streaming.sse import session_stream_view
 
 SESSION = "sessions/<str:session_id>"
+QUEUED = f"{SESSION}/queue/<str:turn_id>"
 
 urlpatterns = [
     path("openapi.json", openapi_view),
@@ -31,5 +44,15 @@ urlpatterns = [
     path(f"{SESSION}/turns", TurnsView.as_view()),
     path(f"{SESSION}/turns/<str:turn_id>", TurnView.as_view()),
     path(f"{SESSION}/queue", QueueView.as_view()),
+    path(f"{QUEUED}/move", QueueMoveView.as_view()),
+    path(f"{QUEUED}/edit", QueueEditView.as_view()),
+    path(f"{QUEUED}/delete", QueueDeleteView.as_view()),
+    path(f"{QUEUED}/promote", QueuePromoteView.as_view()),
+    path(f"{SESSION}/pause", PauseView.as_view()),
+    path(f"{SESSION}/resume", ResumeView.as_view()),
+    path(f"{SESSION}/cancel", CancelView.as_view()),
+    path(f"{SESSION}/retry", RetryView.as_view()),
+    path("workspaces/<str:workspace_id>/pause", WorkspacePauseView.as_view()),
+    path("workspaces/<str:workspace_id>/resume", WorkspaceResumeView.as_view()),
     re_path("", no_such_route),
 ]

@@ -79,9 +79,68 @@ class UserInterrupt:
 
 
 @dataclass(frozen=True, slots=True)
+class By:
+    """Who did it; empty in logs of old."""
+
+    author: Json | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """`place`: the id of the session or workspace at which it was said; `author` who said it."""
+
+    place: str
+    author: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Forked:
+    """In the new session: where it came from. `source_seq` is the last event that was copied."""
+
+    source_session_id: str
+    source_seq: int
+    author: Json
+
+
+@dataclass(frozen=True, slots=True)
 class TurnQueued:
+    """`retry_of`: the failed turn whose prompt this is again."""
+
     number: int
     held: bool
+    retry_of: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnSuperseded:
+    """`by`: the turn that takes its place."""
+
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnWithdrawn:
+    """`reason`: edited, deleted or archived."""
+
+    reason: str
+    author: Json | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEdited:
+    """The new wording of a prompt that was taken out of the queue, at its old place."""
+
+    replaces: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueueChanged:
+    """`change`: moved or promoted; `position` of the turn afterwards, from 1."""
+
+    version: int
+    change: str
+    position: int
+    author: Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +156,7 @@ class TurnStarted:
 
 @dataclass(frozen=True, slots=True)
 class TurnRecovering:
-    """`reason`: worker_lost or worker_stopped; `losses` in a row so far."""
+    """`reason`: worker_lost, worker_stopped or paused; `losses` in a row so far."""
 
     reason: str
     losses: int

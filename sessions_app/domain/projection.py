@@ -12,6 +12,12 @@ from core.text import one_line
 from sessions_app.domain.vocabulary import SessionStatus
 
 PREVIEW_MAX_CHARACTERS = 180
+TIMES = {
+    "session.archived": {"archived_at": True},
+    "session.unarchived": {"archived_at": False},
+    "session.paused": {"paused_at": True},
+    "session.resumed": {"paused_at": False},
+}
 UPDATABLE_COLUMNS = frozenset({"title", "metadata"})
 
 
@@ -22,11 +28,11 @@ class RowChange:
     columns: dict[str, Any] = field(default_factory=dict)
     messages: int = 0
     agent_message_offset: int | None = None  # of the last agent message within the batch, from 1
-    archived: bool | None = None
+    times: dict[str, bool] = field(default_factory=dict)  # columns set to the moment, or emptied
 
     @property
     def is_empty(self) -> bool:
-        return not (self.columns or self.messages or self.archived is not None)
+        return not (self.columns or self.messages or self.times)
 
 
 def project(events: Iterable[tuple[str, Mapping[str, Any]]]) -> RowChange:
@@ -56,10 +62,8 @@ def _apply(change: RowChange, kind: str, payload: Mapping[str, Any], offset: int
             }
         case "session.status_terminated":
             change.columns |= {"status": SessionStatus.TERMINATED.value, "stop_reason": None}
-        case "session.archived":
-            change.archived = True
-        case "session.unarchived":
-            change.archived = False
+        case "session.archived" | "session.unarchived" | "session.paused" | "session.resumed":
+            change.times |= TIMES[kind]
         case "user.message" | "agent.message":
             change.messages += 1
             change.columns["preview_text"] = preview(payload["content"])

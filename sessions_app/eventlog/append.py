@@ -22,6 +22,10 @@ BOOKKEEPING = frozenset(
         "turn_count",
         "queue_version",
         "live_attempt_id",
+        "started_turn_id",
+        "quiet_at",
+        "pause_revision",
+        "resume_revision",
         "ready_at",
         "next_settings",
         "checkpoint_settings",
@@ -208,6 +212,6 @@ def _assignments(change: RowChange, row: Mapping[str, Any]) -> tuple[str, dict[s
     if change.agent_message_offset:
         parts.append("agent_message_seq = head_seq + %(agent_message_offset)s")
         values["agent_message_offset"] = change.agent_message_offset
-    if change.archived is not None:
-        parts.append(f"archived_at = {'clock_timestamp()' if change.archived else 'NULL'}")
+    for column, is_set in change.times.items():
+        parts.append(f"{column} = {'clock_timestamp()' if is_set else 'NULL'}")
     return "".join(f", {part}" for part in parts), values

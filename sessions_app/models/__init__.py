@@ -1,10 +1,12 @@
 from sessions_app.models.event import Event
+from sessions_app.models.hold import WorkspaceHold
 from sessions_app.models.idempotency import IdempotencyRecord
 from sessions_app.models.personal import ComposerDraft, PersonalState
 from sessions_app.models.session import Session
-from sessions_app.models.turn import Attempt, Turn
+from sessions_app.models.turn import QUEUE_ORDER, Attempt, Turn
 
 __all__ = [
+    "QUEUE_ORDER",
     "Attempt",
     "ComposerDraft",
     "Event",
@@ -12,4 +14,5 @@ __all__ = [
     "PersonalState",
     "Session",
     "Turn",
+    "WorkspaceHold",
 ]

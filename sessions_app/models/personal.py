@@ -9,6 +9,7 @@ from django.db import models
 from core.clock import now
 from orgs.models import User, Workspace
 from sessions_app.models.session import Session
+from sessions_app.models.turn import Turn
 
 
 class PersonalState(models.Model):
@@ -39,6 +40,13 @@ class ComposerDraft(models.Model):
     session = models.ForeignKey(Session, on_delete=models.CASCADE, null=True, related_name="+")
     text = models.TextField(blank=True)
     revision = models.PositiveIntegerField(default=0)
+    edits = models.ForeignKey(
+        Turn,
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="+",
+        help_text="The prompt taken out of the queue for this; sent again, it has that place.",
+    )
     updated_at = models.DateTimeField(default=now)
 
     class Meta:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from catalog.models import Agent
@@ -34,6 +35,8 @@ class Session(models.Model):
     maker_key = models.ForeignKey(ApiKey, on_delete=models.SET_NULL, null=True, related_name="+")
     parent = models.ForeignKey("self", on_delete=models.PROTECT, null=True, related_name="children")
     depth = models.PositiveSmallIntegerField(default=0)
+    root = models.ForeignKey("self", on_delete=models.PROTECT, null=True, related_name="tree")
+    ancestor_ids = ArrayField(models.UUIDField(), default=list, help_text="The root first.")
 
     # Frozen at creation.
     origin_type = models.CharField(max_length=100, default=DEFAULT_ORIGIN_TYPE)
@@ -63,6 +66,7 @@ class Session(models.Model):
     agent_message_seq = models.BigIntegerField(default=0)
     activity_at = models.DateTimeField(default=now)
     archived_at = models.DateTimeField(null=True)
+    paused_at = models.DateTimeField(null=True, help_text="Held, by a pause here or above.")
 
     # Bookkeeping of turns.
     title_source = models.CharField(max_length=16, choices=choices_of(TitleSource), blank=True)
@@ -71,10 +75,17 @@ class Session(models.Model):
     live_attempt_id = models.UUIDField(
         null=True, help_text="The fence: only this attempt may write."
     )
+    started_turn_id = models.UUIDField(null=True, help_text="The started turn that has not ended.")
     ready_at = models.DateTimeField(
         null=True,
         help_text="From when a worker may claim the next turn; empty: nothing to claim.",
     )
+    quiet_at = models.DateTimeField(
+        null=True,
+        help_text="Until then a fenced attempt may still be at work; empty: it is quiet.",
+    )
+    pause_revision = models.BigIntegerField(default=0, help_text="Of the last Pause given here.")
+    resume_revision = models.BigIntegerField(default=0, help_text="Of the last Resume given here.")
     initial_settings = models.JSONField(default=dict)
     next_settings = models.JSONField(default=dict, help_text="The next-send override.")
     checkpoint_settings = models.JSONField(
@@ -118,6 +129,11 @@ class Session(models.Model):
                 condition=models.Q(ready_at__isnull=False),
                 name="session_by_readiness",
             ),
+            models.Index(
+                fields=["root"],
+                condition=models.Q(root__isnull=False),
+                name="session_by_root",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -129,5 +145,9 @@ class Session(models.Model):
 
     @property
     def is_working(self) -> bool:
-        """A turn runs, is queued and not held, or is recovering."""
-        return self.live_attempt_id is not None or self.ready_at is not None
+        """A turn has started and not ended, or is queued and not held."""
+        return self.started_turn_id is not None or self.ready_at is not None
+
+    @property
+    def is_paused(self) -> bool:
+        return self.paused_at is not None

@@ -18,6 +18,9 @@ from sessions_app.domain.vocabulary import (
 from sessions_app.models.choices import choices_of, known
 from sessions_app.models.session import Session
 
+# People's prompts before machines', and before both what took the place of a running turn.
+QUEUE_ORDER = ("-is_steering", "source", "rank", "number")
+
 
 class Turn(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -30,6 +33,12 @@ class Turn(models.Model):
         max_length=16, choices=choices_of(TurnSource), default=TurnSource.HUMAN
     )
     rank = models.BigIntegerField(help_text="Order in the queue, within its source.")
+    is_steering = models.BooleanField(
+        default=False, help_text="It took the place of the running turn: it goes before the queue."
+    )
+    retry_of = models.OneToOneField(
+        "self", on_delete=models.SET_NULL, null=True, related_name="retried_by"
+    )
     author = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
     author_key = models.ForeignKey(ApiKey, on_delete=models.SET_NULL, null=True, related_name="+")
     prompt_seq = models.BigIntegerField(help_text="The seq of its user.message.")
@@ -58,7 +67,7 @@ class Turn(models.Model):
         ]
         indexes: ClassVar[list[models.Index]] = [
             models.Index(
-                fields=["session", "source", "rank"],
+                fields=["session", "-is_steering", "source", "rank", "number"],
                 condition=models.Q(status=TurnStatus.QUEUED),
                 name="turn_queue",
             ),
@@ -66,6 +75,11 @@ class Turn(models.Model):
 
     def __str__(self) -> str:
         return f"turn {self.number} · {self.status}"
+
+    @property
+    def may_be_claimed(self) -> bool:
+        """It has started, and nothing but a worker is missing."""
+        return self.status == TurnStatus.RECOVERING
 
     @property
     def public_id(self) -> str:

@@ -11,12 +11,19 @@ from orgs.access import Access, PrincipalKind
 from orgs.roles import Action
 from sessions_app import eventlog
 from sessions_app.domain.events import Draft
-from sessions_app.domain.vocabulary import AGENT_ORIGIN_TYPE, TurnStatus, Visibility
+from sessions_app.domain.turns import TurnCommand
+from sessions_app.domain.vocabulary import AGENT_ORIGIN_TYPE, Visibility
 from sessions_app.eventlog.announce import announce
-from sessions_app.models import Session, Turn
+from sessions_app.models import Session
 from sessions_app.selectors import get_session
+from sessions_app.services.ending import (
+    Change,
+    end_queue,
+    end_started_turn,
+    find_started_turn,
+    go_on,
+)
 from sessions_app.services.idempotency import forget_answers
-from sessions_app.services.interruption import stop_started_turn
 from sessions_app.wire import author_json
 
 
@@ -72,25 +79,24 @@ def delete_session(*, access: Access, session_id: UUID, stop: bool = False) -> N
         # Once it is gone nobody can tell who saw it: of a private one no sidebar hears.
         row_changed=session.visibility == Visibility.WORKSPACE,
     )
-    forget_answers(session_id=session.pk)
+    forget_answers(session)
     eventlog.purge_events(session_id=session.pk)
     session.delete()
 
 
 def _stop_work(session: Session, access: Access) -> None:
-    """Ends the started turn and cancels what is queued behind it."""
+    """Ends the started turn and withdraws what is queued behind it."""
     author = author_json(access)
-    queued = list(session.turns.filter(status=TurnStatus.QUEUED).order_by("source", "rank"))
-    Turn.objects.filter(pk__in=[turn.pk for turn in queued]).update(status=TurnStatus.WITHDRAWN)
-    if queued:
-        eventlog.append(
-            session_id=session.pk,
-            drafts=[Draft("turn.withdrawn", {}, turn_id=turn.pk) for turn in queued],
-            row={"queue_version": session.queue_version + 1, "ready_at": None},
-        )
-    if stop_started_turn(session, author=author) is None:
-        idle = Draft("session.status_idle", {"stop_reason": {"type": "interrupted"}})
-        eventlog.append(session_id=session.pk, drafts=[idle], row={"ready_at": None})
+    change = Change()
+    turn = find_started_turn(session)
+    if turn is not None:
+        change.add(Draft("user.interrupt", {"author": author}, turn_id=turn.pk))
+        ending = Draft("turn.cancelled", turn_id=turn.pk)
+        end_started_turn(session, turn, TurnCommand.STOP, ending, change)
+    withdrawn = Draft("turn.withdrawn", {"reason": "archived", "author": author})
+    end_queue(session, TurnCommand.WITHDRAW, lambda: withdrawn, change)
+    go_on(session, change, stop_reason={"type": "interrupted"})
+    eventlog.append(session_id=session.pk, drafts=change.drafts, row=change.row)
 
 
 def _require_may_stop(access: Access, session: Session, stop: bool) -> None:

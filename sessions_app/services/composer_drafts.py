@@ -64,7 +64,9 @@ def save_draft(
             details={"current": {"text": draft.text, "revision": draft.revision}},
         )
     draft.text, draft.revision, draft.updated_at = text, draft.revision + 1, now()
-    draft.save(update_fields=["text", "revision", "updated_at"])
+    if not text.strip():
+        draft.edits = None
+    draft.save(update_fields=["text", "revision", "updated_at", "edits"])
     if session_id is not None:
         announce_draft(user_id=user_id, session_id=session_id, revision=draft.revision)
     return draft
@@ -75,7 +77,7 @@ def consume_draft(*, user_id: UUID, session: Session, sent_revision: int) -> Non
     rows = ComposerDraft.objects.filter(
         user_id=user_id, session_id=session.pk, revision=sent_revision
     )
-    if rows.update(text="", revision=sent_revision + 1, updated_at=now()):
+    if rows.update(text="", revision=sent_revision + 1, updated_at=now(), edits=None):
         announce_draft(user_id=user_id, session_id=session.pk, revision=sent_revision + 1)
 
 

@@ -21,7 +21,7 @@ from django.db import connection, transaction
 from core.clock import now
 from core.errors import Conflict, InvalidInput, NotFound
 from orgs.access import Access
-from sessions_app.models import IdempotencyRecord
+from sessions_app.models import IdempotencyRecord, Session
 
 HEADER = "Idempotency-Key"
 KEY_MAX_CHARACTERS = 255
@@ -111,12 +111,12 @@ def run_once(
     return answer
 
 
-def forget_answers(*, session_id: UUID) -> None:
-    """Empties what was answered about a session that is deleted now, within its transaction.
+def forget_answers(session: Session) -> None:
+    """Empties what was answered about a session that its holder deletes.
 
     The keys stay until they expire: a late repetition finds nothing, rather than creating again.
     """
-    IdempotencyRecord.objects.filter(session_id=session_id).update(response="")
+    IdempotencyRecord.objects.filter(session_id=session.pk).update(response="")
 
 
 def _sweep() -> None:

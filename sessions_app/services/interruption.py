@@ -1,138 +1,56 @@
-"""Fencing a started turn: from the commit on, its attempt may write nothing more."""
+"""Stop: ends the started turn, keeps what it wrote, goes on with the queue."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from uuid import UUID
 
-from core.clock import now
-from core.ids import event_id
+import orjson
+from django.db import transaction
+
+from orgs.access import Access
+from orgs.roles import Action
 from sessions_app import eventlog
 from sessions_app.domain.events import Draft
-from sessions_app.domain.turns import TurnCommand, next_status
-from sessions_app.domain.vocabulary import STARTED_UNFINISHED, AttemptStatus, TurnStatus
-from sessions_app.eventlog import StoredEvent
-from sessions_app.eventlog.announce import announce_attempt, announce_turn
-from sessions_app.models import Attempt, Session, Turn
-
-CLOSING_TYPES = (
-    "attempt.started",
-    "agent.message_delta",
-    "agent.message",
-    "agent.tool_use",
-    "agent.tool_result",
-)
-UNKNOWN_OUTCOME = (
-    "The outcome of this call is unknown: the turn was stopped while it ran. "
-    "Look before repeating it."
-)
+from sessions_app.domain.turns import TurnCommand
+from sessions_app.eventlog.announce import announce_turn
+from sessions_app.models import Session
+from sessions_app.selectors import get_session
+from sessions_app.services.ending import Change, end_started_turn, find_started_turn, go_on
+from sessions_app.services.turns import Receipt
+from sessions_app.wire import author_json
 
 
-def stop_started_turn(session: Session, *, author: dict[str, Any]) -> int | None:
-    """Cancel the started turn of a session that this transaction holds.
+@transaction.atomic
+def interrupt_session(*, access: Access, session_id: UUID) -> Receipt:
+    """End the started turn as cancelled, also one that waits.
+
+    With nothing to stop it writes nothing and says so (`changed` False). Raises NotFound,
+    Forbidden.
+    """
+    session = get_session(access=access, session_id=session_id, lock=True)
+    access.require(Action.SESSION_CONTROL, session.workspace_id, maker_id=session.maker_id)
+    seq = stop_started_turn(session, access=access)
+    if seq is None:
+        nothing = {"type": "user.interrupt", "id": None, "seq": None, "effect": "nothing_to_stop"}
+        return Receipt(None, None, False, orjson.dumps(nothing).decode(), changed=False)
+    event = eventlog.read_after(session_id=session.pk, after=seq - 1, limit=1)[0]
+    return Receipt(event.turn_id, event.seq, False, event.json)
+
+
+def stop_started_turn(session: Session, *, access: Access) -> int | None:
+    """The same for a session that this transaction holds.
 
     Returns the seq of the user.interrupt event; None where no turn has started.
     """
-    turn = session.turns.filter(status__in=sorted(STARTED_UNFINISHED)).first()
+    turn = find_started_turn(session)
     if turn is None:
         return None
-    turn.status = next_status(TurnStatus(turn.status), TurnCommand.STOP)
-    turn.ended_at = now()
-    attempt = _fence(session)
-    number = attempt.number if attempt else None
-    drafts = [Draft("user.interrupt", {"author": author}), *closing_drafts(turn, number)]
-    if attempt is not None:
-        drafts.append(Draft("attempt.ended", {"outcome": "cancelled"}, attempt=number))
-    drafts.append(Draft("turn.cancelled", {}))
-    has_more = session.turns.filter(status=TurnStatus.QUEUED).exists()
-    if not has_more:
-        drafts.append(Draft("session.status_idle", {"stop_reason": {"type": "interrupted"}}))
-    ready_at: Any = None
-    if has_more:
-        # Not before the old attempt has said that it is quiet, or its lease ran out.
-        ready_at = attempt.lease_expires_at if attempt else "now"
-    turn.save(update_fields=["status", "ended_at"])
+    interrupt = Draft("user.interrupt", {"author": author_json(access)}, turn_id=turn.pk)
+    change = Change([interrupt])
+    end_started_turn(session, turn, TurnCommand.STOP, Draft("turn.cancelled"), change)
+    go_on(session, change, stop_reason={"type": "interrupted"})
     seqs = eventlog.append(
-        session_id=session.pk,
-        drafts=drafts,
-        turn_id=turn.pk,
-        row={"live_attempt_id": None, "ready_at": ready_at, "checkpoint_settings": {}},
+        session_id=session.pk, drafts=change.drafts, turn_id=turn.pk, row=change.row
     )
     announce_turn()
     return seqs[0]
-
-
-def closing_drafts(turn: Turn, attempt: int | None) -> list[Draft]:
-    """Seals the partial text of the attempt's message and closes open calls as unknown."""
-    if turn.started_seq is None:
-        return []
-    events = eventlog.read_turn(
-        session_id=turn.session_id,
-        turn_id=turn.pk,
-        since=turn.started_seq,
-        types=CLOSING_TYPES,
-    )
-    return [*_sealed_text(turn, events, attempt), *_closed_calls(turn, events, attempt)]
-
-
-def _sealed_text(turn: Turn, events: Sequence[StoredEvent], attempt: int | None) -> list[Draft]:
-    """The text of the last message, where the live attempt was in the middle of it."""
-    message_id, text = "", ""
-    for event in events:
-        data = event.data
-        if event.type in {"attempt.started", "agent.message"}:
-            message_id, text = "", ""
-        elif event.type == "agent.message_delta":
-            text = text + data["text"] if data["message_id"] == message_id else data["text"]
-            message_id = data["message_id"]
-    if not text or attempt is None:
-        return []
-    settings = turn.settings or {}
-    return [
-        Draft(
-            "agent.message",
-            {
-                "message_id": message_id,
-                "content": [{"type": "text", "text": text}],
-                "model": {k: settings.get(k) for k in ("provider_id", "model_id")},
-                "interrupted": True,
-            },
-            attempt=attempt,
-        )
-    ]
-
-
-def _closed_calls(turn: Turn, events: Sequence[StoredEvent], attempt: int | None) -> list[Draft]:
-    answered = {event.data["tool_use_id"] for event in events if event.type == "agent.tool_result"}
-    open_calls = [
-        event
-        for event in events
-        if event.type == "agent.tool_use" and event_id(turn.session_id, event.seq) not in answered
-    ]
-    return [
-        Draft(
-            "agent.tool_result",
-            {
-                "tool_use_id": event_id(turn.session_id, event.seq),
-                "call_id": event.data["call_id"],
-                "name": event.data["name"],
-                "content": [{"type": "text", "text": UNKNOWN_OUTCOME}],
-                "is_error": True,
-                "outcome": "unknown",
-            },
-            attempt=attempt,
-        )
-        for event in open_calls
-    ]
-
-
-def _fence(session: Session) -> Attempt | None:
-    """Ends the live attempt; its worker is told at once and says when it is quiet."""
-    attempt = session.attempts.filter(status=AttemptStatus.RUNNING).first()
-    if attempt is None:
-        return None
-    attempt.status = AttemptStatus.CANCELLED
-    attempt.ended_at = now()
-    attempt.save(update_fields=["status", "ended_at"])
-    announce_attempt(attempt_id=attempt.pk)
-    return attempt

@@ -152,7 +152,7 @@ def _change_settings(
     wanted = resolve_request(organization_id=session.organization_id, requested=requested)
     if wanted.is_empty:
         return {}
-    column = "next_settings" if session.live_attempt_id is None else "checkpoint_settings"
+    column = "next_settings" if session.started_turn_id is None else "checkpoint_settings"
     present = PartialSettings.from_json(getattr(session, column))
     merged = PartialSettings(
         wanted.model or present.model,

@@ -1,4 +1,4 @@
-"""Prompts become turns, and a running turn is stopped."""
+"""Prompts become turns: behind the queue, or in place of the running one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-import orjson
 from django.conf import settings
 from django.db import transaction
 
@@ -17,12 +16,20 @@ from orgs.roles import Action
 from sessions_app import eventlog
 from sessions_app.domain.events import Draft
 from sessions_app.domain.projection import preview
-from sessions_app.domain.vocabulary import SessionStatus, TurnSource
+from sessions_app.domain.turns import TurnCommand
+from sessions_app.domain.vocabulary import SessionStatus, TurnSource, TurnStatus
 from sessions_app.eventlog.announce import announce_turn
-from sessions_app.models import PersonalState, Session, Turn
+from sessions_app.models import ComposerDraft, PersonalState, Session, Turn
 from sessions_app.selectors import get_session
 from sessions_app.services.composer_drafts import consume_draft
-from sessions_app.services.interruption import stop_started_turn
+from sessions_app.services.ending import (
+    Change,
+    end_started_turn,
+    find_started_turn,
+    go_on,
+    ready_at,
+)
+from sessions_app.services.holding import inherit_hold, resume_held
 from sessions_app.services.model_settings import RequestedSettings, resolve_request
 from sessions_app.services.validation import require_content
 from sessions_app.wire import author_json
@@ -32,13 +39,16 @@ RANK_STEP = 1 << 20  # room between neighbours, for moves
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """`content` is text, or blocks {type: text, text}. `draft_revision` consumes that draft."""
+    """`content` is text, or blocks {type: text, text}. `draft_revision` consumes that draft;
+    `resume` releases a paused session in the same step.
+    """
 
     content: str | Sequence[Mapping[str, Any]]
     delivery: str = "queue"
     input: str = "text"
     requested: RequestedSettings = field(default_factory=RequestedSettings)
     draft_revision: int | None = None
+    resume: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +64,7 @@ class Receipt:
 
 @transaction.atomic
 def submit_prompt(*, access: Access, session_id: UUID, prompt: Prompt, param: str = "") -> Receipt:
-    """Accept a prompt as a new turn, behind what is queued. `param` is its path in the request.
+    """Accept a prompt as a new turn. `param` is its path in the request.
 
     Raises NotFound, Forbidden, Conflict (`session_archived`, `session_terminated`,
     `queue_full`), InvalidInput, TooLarge, Unprocessable.
@@ -68,64 +78,106 @@ def submit_to(session: Session, *, access: Access, prompt: Prompt, param: str = 
     """The same for a session that this transaction holds, or has just made."""
     dot = f"{param}." if param else ""
     content = require_content(prompt.content, param=f"{dot}content")
-    _require_open(session)
-    if prompt.delivery != "queue":
+    require_open(session)
+    if prompt.delivery not in {"queue", "steer"}:
         raise InvalidInput(
-            "unsupported_delivery", "Use the delivery “queue”.", param=f"{dot}delivery"
+            "unsupported_delivery", "Use the delivery “queue” or “steer”.", param=f"{dot}delivery"
         )
     if prompt.input not in {"text", "voice"}:
         raise InvalidInput("invalid_input_kind", "Use text or voice.", param=f"{dot}input")
     requested = resolve_request(organization_id=session.organization_id, requested=prompt.requested)
+    if prompt.resume:
+        resume_held(session, access=access)
+        session.refresh_from_db()
+    inherit_hold(session)
+    session.refresh_from_db()
+    edited = _find_edited_turn(access, session, prompt)
+    accepted = Accepted(
+        author=access,
+        content=content,
+        requested=requested.to_json(),
+        payload=_message_payload(access, prompt, content, requested.to_json()),
+        is_steering=prompt.delivery == "steer",
+        edited=edited,
+    )
+    receipt = accept(session, accepted)
+    _note_author(session, access, prompt)
+    return receipt
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A prompt that may become a turn: everything is checked. `payload` is its user.message;
+    `is_first`: it goes before what is queued, and disturbs nothing that runs.
+    """
+
+    author: Access
+    content: list[dict[str, str]]
+    requested: dict[str, Any]
+    payload: dict[str, Any]
+    is_steering: bool = False
+    is_first: bool = False
+    edited: Turn | None = None
+    retry_of: Turn | None = None
+
+
+def accept(session: Session, accepted: Accepted) -> Receipt:
+    """Make the turn. It takes the place of the started one if it steers, or if that one waits for
+    a person: then it goes before what is queued.
+    """
+    started = find_started_turn(session)
+    takes_place = started is not None and (
+        accepted.is_steering or started.status == TurnStatus.WAITING
+    )
+    is_ahead = takes_place or accepted.is_steering or accepted.is_first
+    turn = _new_turn(session, accepted, is_steering=is_ahead)
+    turn.save(force_insert=True)
+    change = _announcing(session, turn, accepted)
+    if takes_place and started is not None:
+        superseded = Draft("turn.superseded", {"by": turn.public_id}, turn_id=started.pk)
+        end_started_turn(session, started, TurnCommand.SUPERSEDE, superseded, change)
+        go_on(session, change, stop_reason={"type": "interrupted"})
+    elif session.ready_at is None:
+        change.add(ready_at=ready_at(session, change))
+    # The row is held, so nobody else can number an event before ours.
+    seqs = eventlog.append(
+        session_id=session.pk, drafts=change.drafts, turn_id=turn.pk, row=change.row
+    )
+    announce_turn()
+    event = eventlog.read_after(session_id=session.pk, after=seqs[0] - 1, limit=1)[0]
+    return Receipt(turn.pk, event.seq, session.is_paused, event.json)
+
+
+def _new_turn(session: Session, accepted: Accepted, *, is_steering: bool) -> Turn:
     number = session.turn_count + 1
-    turn = Turn(
+    access, edited = accepted.author, accepted.edited
+    return Turn(
         session_id=session.pk,
         number=number,
         source=TurnSource.HUMAN,
-        rank=number * RANK_STEP,
+        rank=edited.rank if edited else number * RANK_STEP,
+        is_steering=is_steering or (edited is not None and edited.is_steering),
         author_id=access.user_id,
         author_key_id=None if access.user_id else access.principal.id,
-        preview_text=preview(content),
-        requested_settings=requested.to_json(),
+        preview_text=preview(accepted.content),
+        requested_settings=accepted.requested,
+        retry_of=accepted.retry_of,
         prompt_seq=session.head_seq + 1,
     )
-    # The row is held, so nobody else can number an event before ours.
-    payload = _message_payload(access, prompt, content, requested.to_json())
-    seqs = eventlog.append(
-        session_id=session.pk,
-        drafts=[
-            Draft("user.message", payload),
-            Draft("turn.queued", {"number": number, "held": False}),
-        ],
-        turn_id=turn.pk,
-        row={"turn_count": number, "queue_version": session.queue_version + 1, **_ready(session)},
-    )
-    turn.prompt_seq = seqs[0]
-    turn.save(force_insert=True)
-    _note_author(session, access, prompt)
-    announce_turn()
-    event = eventlog.read_after(session_id=session.pk, after=seqs[0] - 1, limit=1)[0]
-    return Receipt(turn.pk, event.seq, False, event.json)
 
 
-@transaction.atomic
-def interrupt_session(*, access: Access, session_id: UUID) -> Receipt:
-    """Stop: ends the started turn as cancelled, keeps what it wrote, goes on with the queue.
-
-    With nothing to stop it writes nothing and says so (`changed` False). Raises NotFound,
-    Forbidden.
-    """
-    session = get_session(access=access, session_id=session_id, lock=True)
-    access.require(Action.SESSION_CONTROL, session.workspace_id, maker_id=session.maker_id)
-    author = author_json(access)
-    seq = stop_started_turn(session, author=author)
-    if seq is None:
-        nothing = {"type": "user.interrupt", "id": None, "seq": None, "effect": "nothing_to_stop"}
-        return Receipt(None, None, False, orjson.dumps(nothing).decode(), changed=False)
-    event = eventlog.read_after(session_id=session.pk, after=seq - 1, limit=1)[0]
-    return Receipt(event.turn_id, event.seq, False, event.json)
+def _announcing(session: Session, turn: Turn, accepted: Accepted) -> Change:
+    queued: dict[str, Any] = {"number": turn.number, "held": session.is_paused}
+    if accepted.retry_of is not None:
+        queued["retry_of"] = accepted.retry_of.public_id
+    change = Change([Draft("user.message", accepted.payload), Draft("turn.queued", queued)])
+    if accepted.edited is not None:
+        change.add(Draft("turn.edited", {"replaces": accepted.edited.public_id}))
+    change.add(turn_count=turn.number, queue_version=session.queue_version + 1)
+    return change
 
 
-def _require_open(session: Session) -> None:
+def require_open(session: Session) -> None:
     if session.archived_at is not None:
         raise Conflict("session_archived", "This session is archived; restore it to go on with it.")
     if session.status == SessionStatus.TERMINATED:
@@ -136,12 +188,6 @@ def _require_open(session: Session) -> None:
             f"At most {settings.QUEUE_MAX_TURNS} prompts wait in a session; "
             "send again when some have run.",
         )
-
-
-def _ready(session: Session) -> dict[str, Any]:
-    """Claimable now, unless a turn runs or an earlier time to claim is already set."""
-    is_taken = session.live_attempt_id is not None or session.ready_at is not None
-    return {} if is_taken else {"ready_at": "now"}
 
 
 def _message_payload(
@@ -173,3 +219,12 @@ def _note_author(session: Session, access: Access, prompt: Prompt) -> None:
     )
     if prompt.draft_revision is not None:
         consume_draft(user_id=access.user_id, session=session, sent_revision=prompt.draft_revision)
+
+
+def _find_edited_turn(access: Access, session: Session, prompt: Prompt) -> Turn | None:
+    """The withdrawn prompt whose place in the queue this one has."""
+    if access.user_id is None or prompt.draft_revision is None:
+        return None
+    drafts = ComposerDraft.objects.filter(user_id=access.user_id, session_id=session.pk)
+    draft = drafts.select_related("edits").first()
+    return draft.edits if draft else None

@@ -11,7 +11,7 @@ from django.db import connection, transaction
 from sessions_app import eventlog
 from sessions_app.domain.events import DELTA_TYPES, EVENT_TYPES
 from sessions_app.domain.projection import project
-from sessions_app.domain.vocabulary import TurnStatus
+from sessions_app.domain.vocabulary import TERMINAL_TURN, TurnStatus
 from sessions_app.eventlog import StoredEvent
 from sessions_app.models import Session
 
@@ -25,9 +25,13 @@ TURN_STATUS_AFTER = {
     "turn.completed": TurnStatus.COMPLETED,
     "turn.failed": TurnStatus.FAILED,
     "turn.cancelled": TurnStatus.CANCELLED,
+    "turn.superseded": TurnStatus.SUPERSEDED,
+    "turn.waiting": TurnStatus.WAITING,
     "turn.withdrawn": TurnStatus.WITHDRAWN,
 }
-TERMINAL_EVENTS = frozenset({"turn.completed", "turn.failed", "turn.cancelled", "turn.withdrawn"})
+TERMINAL_EVENTS = frozenset(
+    name for name, status in TURN_STATUS_AFTER.items() if status in TERMINAL_TURN
+)
 
 
 def verify_session(*, session_id: UUID) -> list[str]:
@@ -76,8 +80,11 @@ def _columns(session: Session, events: list[StoredEvent]) -> list[str]:
     ]
     if session.message_count != folded.messages:
         problems.append(f"message_count is {session.message_count}, not {folded.messages}")
-    if (session.archived_at is not None) != bool(folded.archived):
-        problems.append("archived_at disagrees with the log")
+    problems += [
+        f"{column} disagrees with the log"
+        for column in ("archived_at", "paused_at")
+        if (getattr(session, column) is not None) != folded.times.get(column, False)
+    ]
     return problems
 
 

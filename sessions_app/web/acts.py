@@ -17,6 +17,7 @@ from sessions_app import eventlog
 from sessions_app.services.archiving import archive_session, unarchive_session
 from sessions_app.services.composer_drafts import get_draft, save_draft
 from sessions_app.services.idempotency import Answer, KeyedRequest, run_once
+from sessions_app.services.interruption import interrupt_session
 from sessions_app.services.personal import mark_read, set_pinned
 from sessions_app.services.sessions import (
     NewSession,
@@ -24,7 +25,7 @@ from sessions_app.services.sessions import (
     create_session,
     update_session,
 )
-from sessions_app.services.turns import Prompt, interrupt_session, submit_prompt
+from sessions_app.services.turns import Prompt, submit_prompt
 from sessions_app.streaming.positions import parse_position
 from sessions_app.web.live import LiveRenderer
 from sessions_app.web.pages import find_session

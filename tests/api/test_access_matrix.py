@@ -19,8 +19,9 @@ from orgs.services import revoke_api_key
 from sessions_app.api.urls import urlpatterns
 from sessions_app.domain.vocabulary import Visibility
 from sessions_app.models import Event, Session
+from sessions_app.services.attempts import Failed, finish_turn
 from tests.api.client import Caller, refusal
-from tests.factories import Cast, make_key, make_session, send
+from tests.factories import Cast, claim, make_key, make_session, send
 
 # The session is the second member's; both keys are the owner's and may do all, if not read-only.
 COLUMNS = (
@@ -62,6 +63,20 @@ MATRIX: dict[tuple[str, str], str] = {
     ("GET", "sessions/<str:session_id>/turns"): READ,
     ("GET", "sessions/<str:session_id>/turns/<str:turn_id>"): READ,
     ("GET", "sessions/<str:session_id>/queue"): READ,
+    ("POST", "sessions/<str:session_id>/queue/<str:turn_id>/move"): CONTROL,
+    ("POST", "sessions/<str:session_id>/queue/<str:turn_id>/edit"): (
+        "200 200 200 200 403 404 403 403 403" + NO_KEY
+    ),
+    ("POST", "sessions/<str:session_id>/queue/<str:turn_id>/delete"): CONTROL,
+    ("POST", "sessions/<str:session_id>/queue/<str:turn_id>/promote"): CONTROL,
+    ("POST", "sessions/<str:session_id>/pause"): CONTROL,
+    ("POST", "sessions/<str:session_id>/resume"): CONTROL,
+    ("POST", "sessions/<str:session_id>/cancel"): "200 200 200 403 403 404 200 200 403" + NO_KEY,
+    ("POST", "sessions/<str:session_id>/retry"): CONTROL.replace("200", "202"),
+    ("POST", "workspaces/<str:workspace_id>/pause"): "200 200 403 403 403 404 200 200 403" + NO_KEY,
+    ("POST", "workspaces/<str:workspace_id>/resume"): (
+        "200 200 403 403 403 404 200 200 403" + NO_KEY
+    ),
 }
 STREAM = ("GET", "sessions/<str:session_id>/events/stream")
 BODIES: dict[tuple[str, str], dict[str, Any]] = {
@@ -69,6 +84,13 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("POST", "sessions/<str:session_id>/events"): {
         "events": [{"type": "user.message", "content": "Hello"}]
     },
+    ("POST", "sessions/<str:session_id>/queue/<str:turn_id>/move"): {
+        "expected_version": 1,
+        "position": 1,
+    },
+    ("POST", "sessions/<str:session_id>/queue/<str:turn_id>/edit"): {"expected_version": 1},
+    ("POST", "sessions/<str:session_id>/queue/<str:turn_id>/delete"): {"expected_version": 1},
+    ("POST", "sessions/<str:session_id>/queue/<str:turn_id>/promote"): {"expected_version": 1},
     ("PUT", "sessions/<str:session_id>/read"): {"seq": 1},
     ("PUT", "sessions/<str:session_id>/draft"): {"text": "Dear", "expected_version": 0},
 }
@@ -116,11 +138,16 @@ class Stage:
 
     def path(self, route: tuple[str, str]) -> str:
         session = make_session(self.cast, by="second_member")
-        if route[1].endswith(("turns/<str:turn_id>", "queue")):
+        if "turn_id" in route[1] or route[1].endswith(("queue", "retry")):
             send(self.cast, session, by="second_member")
+        if route[1].endswith("retry"):
+            while (lease := claim().lease).session_id != session.pk:
+                pass  # what the callers before have retried
+            finish_turn(lease=lease, outcome=Failed("provider_down", "It is down."))
         turn = session.turns.first()
         path = route[1].replace("<str:session_id>", session.public_id)
         path = path.replace("<str:turn_id>", turn.public_id if turn else "")
+        path = path.replace("<str:workspace_id>", self.workspace_id)
         if route in {("GET", "sessions"), ("GET", "models")}:
             path += f"?workspace_id={self.workspace_id}"
         return f"/v1/{path}"
@@ -172,8 +199,9 @@ def test_a_private_session_is_its_makers_alone(cast: Cast, route: tuple[str, str
         path = "/v1/" + path.replace("<str:turn_id>", turn.public_id)
         response = stage.caller(column).request(route[0], path, stage.body(route))
         if column == "member":
-            assert (
-                response.status_code < 300 or response.json()["error"]["code"] == "target_working"
-            )
+            assert response.status_code < 300 or response.json()["error"]["code"] in {
+                "target_working",
+                "turn_not_failed",
+            }
         else:
             assert refusal(response) == (404, "not_found", None), column

@@ -118,7 +118,7 @@ def test_twenty_prompts_at_once_queue_behind_one_another(committed_cast: Cast) -
 
 
 def test_a_stop_that_races_the_natural_end_leaves_one_ending(committed_cast: Cast) -> None:
-    from sessions_app.services.turns import interrupt_session
+    from sessions_app.services.interruption import interrupt_session
 
     access = committed_cast.access("member")
     for _ in range(25):

@@ -19,8 +19,8 @@ from engine.tools.registry import build_registry
 from engine.worker import Worker, WorkerSettings
 from sessions_app import eventlog
 from sessions_app.models import Session
+from sessions_app.services.interruption import interrupt_session
 from sessions_app.services.model_settings import RequestedSettings
-from sessions_app.services.turns import interrupt_session
 from sessions_app.services.verification import verify_session
 from tests.factories import Cast, make_session, send
 

@@ -10,7 +10,8 @@ from sessions_app.models import Session, Turn
 from sessions_app.services import attempts
 from sessions_app.services.archiving import archive_session, delete_session, unarchive_session
 from sessions_app.services.attempts import Completed, Failed, LeaseLost
-from sessions_app.services.turns import Prompt, interrupt_session, submit_prompt
+from sessions_app.services.interruption import interrupt_session
+from sessions_app.services.turns import Prompt, submit_prompt
 from sessions_app.services.verification import verify_session
 from tests.factories import Cast, claim, delta, make_session, message, send
 
@@ -216,13 +217,13 @@ def test_an_unknown_model_is_refused_before_anything_is_written(cast: Cast) -> N
     assert types_of(session) == ["session.created"]
 
 
-def test_a_steer_is_refused_until_it_is_there(cast: Cast) -> None:
+def test_an_unknown_delivery_is_refused(cast: Cast) -> None:
     session = make_session(cast)
     with pytest.raises(InvalidInput, match="unsupported_delivery"):
         submit_prompt(
             access=cast.access("member"),
             session_id=session.pk,
-            prompt=Prompt(content="Hi", delivery="steer"),
+            prompt=Prompt(content="Hi", delivery="later"),
         )
 
 

@@ -17,11 +17,13 @@ from sessions_app import eventlog
 from sessions_app.domain.events import Draft
 from sessions_app.domain.settings import PartialSettings, Source, TurnSettings, overlay
 from sessions_app.domain.turns import TurnCommand, next_status
-from sessions_app.domain.vocabulary import STARTED_UNFINISHED, SessionStatus, TurnStatus
+from sessions_app.domain.vocabulary import SessionStatus, TurnStatus
 from sessions_app.eventlog.announce import announce_turn
-from sessions_app.models import Attempt, Session, Turn
+from sessions_app.models import QUEUE_ORDER, Attempt, Session, Turn
 from sessions_app.services.attempts.ending import fail_unstarted
 from sessions_app.services.attempts.lease import Claim, Lease
+from sessions_app.services.ending import find_started_turn
+from sessions_app.services.holding import inherit_hold
 from sessions_app.services.model_settings import settle_turn
 
 
@@ -47,11 +49,13 @@ def claim_turn(*, worker: str, token: UUID) -> Claim | None:
 
 def _claim_in(session: Session, worker: str, token: UUID) -> Claim | None:
     """None where the session had nothing to start after all, or its turn could not."""
+    if inherit_hold(session):
+        return None
     turn = _next_turn(session)
     if turn is None:
         Session.objects.filter(pk=session.pk).update(ready_at=None)
         return None
-    if turn.status == TurnStatus.RECOVERING:
+    if turn.status != TurnStatus.QUEUED:
         return _begin_attempt(session, turn, worker, token, [], {})
     try:
         chosen = settle_turn(session=session, turn=turn)
@@ -62,11 +66,11 @@ def _claim_in(session: Session, worker: str, token: UUID) -> Claim | None:
 
 
 def _next_turn(session: Session) -> Turn | None:
-    """The turn to go on with, else the first in the queue: people before machines."""
-    started = session.turns.filter(status__in=sorted(STARTED_UNFINISHED)).first()
+    """The turn to go on with, else the first in the queue."""
+    started = find_started_turn(session)
     if started is not None:
-        return started if started.status == TurnStatus.RECOVERING else None
-    queued = session.turns.filter(status=TurnStatus.QUEUED).order_by("source", "rank")
+        return started if started.may_be_claimed else None
+    queued = session.turns.filter(status=TurnStatus.QUEUED).order_by(*QUEUE_ORDER)
     return queued.select_for_update(no_key=True).first()
 
 
@@ -133,7 +137,13 @@ def _begin_attempt(
         session_id=session.pk,
         drafts=drafts,
         turn_id=turn.pk,
-        row={**row, "live_attempt_id": attempt.pk, "ready_at": None},
+        row={
+            **row,
+            "live_attempt_id": attempt.pk,
+            "started_turn_id": turn.pk,
+            "ready_at": None,
+            "quiet_at": None,
+        },
     )
     announce_turn()  # another session may be ready too, and one hint can wake one worker only
     snapshot = session.agent_snapshot

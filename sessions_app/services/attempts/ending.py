@@ -1,4 +1,4 @@
-"""How a turn or an attempt ends, and what the session does next."""
+"""How an attempt ends by its worker's word, or without it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,19 @@ from django.db import transaction
 from core.clock import now
 from sessions_app import eventlog
 from sessions_app.domain.events import Draft
-from sessions_app.domain.turns import TurnCommand, next_status
-from sessions_app.domain.vocabulary import AttemptStatus, TurnStatus
+from sessions_app.domain.turns import AttemptCommand, TurnCommand, next_status
+from sessions_app.domain.vocabulary import TurnStatus
 from sessions_app.eventlog.announce import announce_turn
 from sessions_app.models import Attempt, Session, Turn
 from sessions_app.services.attempts.lease import Lease, hold_session, live_attempt
-from sessions_app.services.interruption import closing_drafts
+from sessions_app.services.closing import closing_drafts
+from sessions_app.services.ending import Change, end_attempt, go_on, ready_at
+
+RECOVERY_SENTENCES = {
+    "worker_stopped": "The worker was stopped; the turn goes on with another one.",
+    "worker_lost": "The worker was lost; the turn goes on with another one.",
+    "paused": "The session was paused; the turn goes on when it is resumed.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,109 +44,83 @@ def finish_turn(*, lease: Lease, outcome: Completed | Failed) -> None:
     session = hold_session(lease)
     attempt = live_attempt(lease)
     turn = Turn.objects.get(pk=lease.turn_id)
+    change = Change()
     if isinstance(outcome, Completed):
-        _end_attempt(attempt, AttemptStatus.COMPLETED)
+        change.add(end_attempt(attempt, AttemptCommand.COMPLETE))
         turn.status = next_status(TurnStatus(turn.status), TurnCommand.COMPLETE)
-        ending = [Draft("turn.completed")]
+        change.add(Draft("turn.completed"))
         stop_reason: dict[str, Any] = {"type": "end_turn"}
-        closing: list[Draft] = []
     else:
-        closing = closing_drafts(turn, attempt.number)
-        _end_attempt(attempt, AttemptStatus.FAILED)
-        ending, stop_reason = _fail(turn, outcome.code, outcome.message)
-    ended = Draft("attempt.ended", {"outcome": attempt.status}, attempt=attempt.number)
-    _conclude(session, turn, [*closing, ended, *ending], stop_reason)
+        change.add(*closing_drafts(turn, attempt.number))
+        change.add(end_attempt(attempt, AttemptCommand.FAIL))
+        stop_reason = _fail(turn, outcome.code, outcome.message, change)
+    _conclude(session, turn, change, stop_reason)
 
 
 @transaction.atomic
 def hand_over(*, lease: Lease) -> None:
-    """The worker stops in good order: another goes on at once, and no loss is counted.
+    """The worker stops in good order, or the session was paused: no loss is counted.
 
     Raises LeaseLost.
     """
     session = hold_session(lease)
     attempt = live_attempt(lease)
     turn = Turn.objects.get(pk=lease.turn_id)
-    _end_attempt(attempt, AttemptStatus.INTERRUPTED)
+    ended = end_attempt(attempt, AttemptCommand.HAND_OVER)
     turn.status = next_status(TurnStatus(turn.status), TurnCommand.HAND_OVER)
     turn.save(update_fields=["status"])
-    recover(session, turn, attempt, reason="worker_stopped")
+    recover(session, turn, ended, reason="paused" if session.is_paused else "worker_stopped")
 
 
-def recover(session: Session, turn: Turn, attempt: Attempt, *, reason: str) -> None:
-    """The turn, now recovering, may be claimed again at once."""
-    message = (
-        "The worker was stopped; the turn goes on with another one."
-        if reason == "worker_stopped"
-        else "The worker was lost; the turn goes on with another one."
-    )
-    drafts = [
-        Draft("attempt.ended", {"outcome": attempt.status}, attempt=attempt.number),
+def recover(session: Session, turn: Turn, ended: Draft, *, reason: str) -> None:
+    """The turn, now recovering, may be claimed again at once, unless its session is held."""
+    why = {"code": reason, "message": RECOVERY_SENTENCES[reason]}
+    change = Change([ended], {"live_attempt_id": None})
+    change.add(
         Draft("turn.recovering", {"reason": reason, "losses": turn.losses}),
-        Draft("session.status_rescheduled", {"reason": {"code": reason, "message": message}}),
-    ]
-    eventlog.append(
-        session_id=session.pk,
-        drafts=drafts,
-        turn_id=turn.pk,
-        row={"live_attempt_id": None, "ready_at": "now"},
+        Draft("session.status_rescheduled", {"reason": why}),
+        ready_at=ready_at(session, change),
     )
+    eventlog.append(session_id=session.pk, drafts=change.drafts, turn_id=turn.pk, row=change.row)
     announce_turn()
 
 
-def fail_lost(session: Session, turn: Turn, attempt: Attempt) -> None:
+def fail_lost(session: Session, turn: Turn, attempt: Attempt, ended: Draft) -> None:
     """Too many workers were lost on this turn: it is taken out of the way."""
-    closing = closing_drafts(turn, attempt.number)
-    ending, stop_reason = _fail(
+    change = Change([*closing_drafts(turn, attempt.number), ended])
+    stop_reason = _fail(
         turn,
         "worker_lost",
         f"{turn.losses} workers in a row were lost while running this turn. "
         "Send the prompt again, or in smaller parts.",
+        change,
     )
-    ended = Draft("attempt.ended", {"outcome": attempt.status}, attempt=attempt.number)
-    _conclude(session, turn, [*closing, ended, *ending], stop_reason)
+    _conclude(session, turn, change, stop_reason)
 
 
 def fail_unstarted(session: Session, turn: Turn, *, code: str, message: str) -> None:
     """A queued turn that cannot start (its model is gone): it fails, the queue goes on."""
-    ending, stop_reason = _fail(turn, code, message)
-    _conclude(session, turn, ending, stop_reason)
+    change = Change()
+    stop_reason = _fail(turn, code, message, change)
+    _conclude(session, turn, change, stop_reason)
 
 
-def _fail(turn: Turn, code: str, message: str) -> tuple[list[Draft], dict[str, Any]]:
+def _fail(turn: Turn, code: str, message: str, change: Change) -> dict[str, Any]:
+    """The stop reason."""
     turn.status = next_status(TurnStatus(turn.status), TurnCommand.FAIL)
     turn.error = {"code": code, "message": message}
-    drafts = [
+    change.add(
         Draft("session.error", {"error": turn.error}),
         Draft("turn.failed", {"error": turn.error}),
-    ]
-    return drafts, {"type": "error", "error": turn.error}
+    )
+    return {"type": "error", "error": turn.error}
 
 
-def _conclude(
-    session: Session, turn: Turn, drafts: list[Draft], stop_reason: dict[str, Any]
-) -> None:
-    """Idle is written only when nothing more can go on."""
+def _conclude(session: Session, turn: Turn, change: Change, stop_reason: dict[str, Any]) -> None:
     turn.ended_at = now()
     turn.save()
-    has_more = session.turns.filter(status=TurnStatus.QUEUED).exists()
-    if not has_more:
-        drafts = [*drafts, Draft("session.status_idle", {"stop_reason": stop_reason})]
-    eventlog.append(
-        session_id=session.pk,
-        drafts=drafts,
-        turn_id=turn.pk,
-        row={
-            "live_attempt_id": None,
-            "ready_at": "now" if has_more else None,
-            "checkpoint_settings": {},
-        },
-    )
-    if has_more:
+    change.add(live_attempt_id=None, started_turn_id=None, checkpoint_settings={})
+    go_on(session, change, stop_reason=stop_reason)
+    eventlog.append(session_id=session.pk, drafts=change.drafts, turn_id=turn.pk, row=change.row)
+    if change.row["ready_at"] is not None:
         announce_turn()
-
-
-def _end_attempt(attempt: Attempt, status: AttemptStatus) -> None:
-    attempt.status = status
-    attempt.ended_at = now()
-    attempt.save(update_fields=["status", "ended_at"])

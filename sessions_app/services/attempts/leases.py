@@ -10,27 +10,33 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models.functions import Now
 
-from core.clock import now
-from sessions_app.domain.turns import TurnCommand, next_status
+from sessions_app.domain.turns import AttemptCommand, TurnCommand, next_status
 from sessions_app.domain.vocabulary import AttemptStatus, TurnStatus
 from sessions_app.eventlog.announce import announce_turn
 from sessions_app.models import Attempt, Session, Turn
 from sessions_app.services.attempts.ending import fail_lost, recover
 from sessions_app.services.attempts.lease import Lease
+from sessions_app.services.ending import end_attempt
 
 PROLONG = """
 UPDATE sessions_app_attempt
 SET lease_expires_at = clock_timestamp() + make_interval(secs => %s)
 WHERE id = ANY(%s) AND status = 'running' AND lease_expires_at > clock_timestamp()
-RETURNING id
+RETURNING id, (
+    SELECT paused_at IS NOT NULL FROM sessions_app_session AS session
+    WHERE session.id = sessions_app_attempt.session_id
+)
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Heartbeats:
-    """Attempt ids: those whose lease was prolonged, and those that may write no more."""
+    """Attempt ids: those whose lease was prolonged, of these those whose session was paused, and
+    those that may write no more.
+    """
 
     alive: frozenset[UUID]
+    held: frozenset[UUID]
     fenced: frozenset[UUID]
 
 
@@ -38,24 +44,28 @@ def heartbeat(*, leases: Sequence[Lease]) -> Heartbeats:
     """Prolong all leases of a worker in one statement. A lease that ran out is not revived."""
     asked = frozenset(lease.attempt_id for lease in leases)
     if not asked:
-        return Heartbeats(frozenset(), frozenset())
+        return Heartbeats(frozenset(), frozenset(), frozenset())
     with connection.cursor() as cursor:
         cursor.execute(PROLONG, [settings.LEASE_SECONDS, sorted(asked)])
-        alive = frozenset(row[0] for row in cursor.fetchall())
-    return Heartbeats(alive, asked - alive)
+        is_held = dict(cursor.fetchall())
+    alive = frozenset(is_held)
+    return Heartbeats(alive, frozenset(pk for pk in alive if is_held[pk]), asked - alive)
 
 
 @transaction.atomic
 def acknowledge_quiet(*, lease: Lease) -> None:
     """A fenced attempt says that it has stopped: the next turn need not wait for its lease."""
-    rows = Attempt.objects.exclude(status=AttemptStatus.RUNNING).filter(pk=lease.attempt_id)
-    if not rows.update(lease_expires_at=Now()):
+    session = Session.objects.select_for_update(no_key=True).filter(pk=lease.session_id).first()
+    ended = Attempt.objects.exclude(status=AttemptStatus.RUNNING).filter(pk=lease.attempt_id)
+    attempt = ended.first()
+    # A late word of an attempt whose lease ran out must not hide that a newer one is at work.
+    if session is None or attempt is None or session.quiet_at != attempt.lease_expires_at:
         return
-    ready = Session.objects.filter(
-        pk=lease.session_id, ready_at__isnull=False, live_attempt_id__isnull=True
-    )
-    if ready.update(ready_at=Now()):
+    session.quiet_at = None
+    if session.ready_at is not None:
+        session.ready_at = Now()
         announce_turn()
+    session.save(update_fields=["quiet_at", "ready_at"])
 
 
 def reap_expired() -> int:
@@ -79,14 +89,12 @@ def _reap(attempt_id: UUID, session_id: UUID) -> bool:
     if session is None or attempt is None:
         return False
     turn: Turn = attempt.turn
-    attempt.status = AttemptStatus.LOST
-    attempt.ended_at = now()
-    attempt.save(update_fields=["status", "ended_at"])
+    ended = end_attempt(attempt, AttemptCommand.LOSE)
     turn.losses += 1
     if turn.losses >= settings.MAX_LOSSES:
-        fail_lost(session, turn, attempt)
+        fail_lost(session, turn, attempt, ended)
         return True
     turn.status = next_status(TurnStatus(turn.status), TurnCommand.LOSE)
     turn.save(update_fields=["status", "losses"])
-    recover(session, turn, attempt, reason="worker_lost")
+    recover(session, turn, ended, reason="worker_lost")
     return True

@@ -1,0 +1,50 @@
+"""Cancel: a session and all below it come to their final end, in one transaction."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.db import transaction
+
+from orgs.access import Access
+from orgs.roles import Action
+from sessions_app import eventlog
+from sessions_app.domain.events import Draft
+from sessions_app.domain.turns import TurnCommand
+from sessions_app.domain.vocabulary import SessionStatus
+from sessions_app.models import Session
+from sessions_app.selectors import get_session
+from sessions_app.services.ending import (
+    Change,
+    end_queue,
+    end_started_turn,
+    find_started_turn,
+)
+from sessions_app.services.holding import lock_tree
+from sessions_app.wire import author_json
+
+
+@transaction.atomic
+def cancel_session(*, access: Access, session_id: UUID) -> Session:
+    """Drain the queues, end the running turns, and take no more work. Repeating it writes nothing.
+
+    Raises NotFound, Forbidden.
+    """
+    session = get_session(access=access, session_id=session_id, lock=True)
+    access.require(Action.SESSION_ADMINISTER, session.workspace_id, maker_id=session.maker_id)
+    for each in [session, *lock_tree(session)]:
+        _terminate(each, access)
+    return get_session(access=access, session_id=session_id)
+
+
+def _terminate(session: Session, access: Access) -> None:
+    if session.status == SessionStatus.TERMINATED:
+        return
+    change = Change()
+    turn = find_started_turn(session)
+    if turn is not None:
+        ending = Draft("turn.cancelled", turn_id=turn.pk)
+        end_started_turn(session, turn, TurnCommand.STOP, ending, change)
+    end_queue(session, TurnCommand.STOP, lambda: Draft("turn.cancelled"), change)
+    change.add(Draft("session.status_terminated", {"author": author_json(access)}), ready_at=None)
+    eventlog.append(session_id=session.pk, drafts=change.drafts, row=change.row)

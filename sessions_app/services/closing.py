@@ -1,0 +1,89 @@
+"""What closes the log of a turn that was ended from outside: its text and its open calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.ids import event_id
+from sessions_app import eventlog
+from sessions_app.domain.events import Draft
+from sessions_app.eventlog import StoredEvent
+from sessions_app.models import Turn
+
+CLOSING_TYPES = (
+    "attempt.started",
+    "agent.message_delta",
+    "agent.message",
+    "agent.tool_use",
+    "agent.tool_result",
+)
+UNKNOWN_OUTCOME = (
+    "The outcome of this call is unknown: the turn was stopped while it ran. "
+    "Look before repeating it."
+)
+
+
+def closing_drafts(turn: Turn, attempt: int | None) -> list[Draft]:
+    """Seals the partial text of the attempt's message and closes open calls as unknown."""
+    if turn.started_seq is None:
+        return []
+    events = eventlog.read_turn(
+        session_id=turn.session_id,
+        turn_id=turn.pk,
+        since=turn.started_seq,
+        types=CLOSING_TYPES,
+    )
+    return [*_sealed_text(turn, events, attempt), *_closed_calls(turn, events, attempt)]
+
+
+def _sealed_text(turn: Turn, events: Sequence[StoredEvent], attempt: int | None) -> list[Draft]:
+    """The text of the last message, where the live attempt was in the middle of it."""
+    message_id, text = "", ""
+    for event in events:
+        data = event.data
+        if event.type in {"attempt.started", "agent.message"}:
+            message_id, text = "", ""
+        elif event.type == "agent.message_delta":
+            text = text + data["text"] if data["message_id"] == message_id else data["text"]
+            message_id = data["message_id"]
+    if not text or attempt is None:
+        return []
+    settings = turn.settings or {}
+    return [
+        Draft(
+            "agent.message",
+            {
+                "message_id": message_id,
+                "content": [{"type": "text", "text": text}],
+                "model": {k: settings.get(k) for k in ("provider_id", "model_id")},
+                "interrupted": True,
+            },
+            turn_id=turn.pk,
+            attempt=attempt,
+        )
+    ]
+
+
+def _closed_calls(turn: Turn, events: Sequence[StoredEvent], attempt: int | None) -> list[Draft]:
+    answered = {event.data["tool_use_id"] for event in events if event.type == "agent.tool_result"}
+    open_calls = [
+        event
+        for event in events
+        if event.type == "agent.tool_use" and event_id(turn.session_id, event.seq) not in answered
+    ]
+    return [
+        Draft(
+            "agent.tool_result",
+            {
+                "tool_use_id": event_id(turn.session_id, event.seq),
+                "call_id": event.data["call_id"],
+                "name": event.data["name"],
+                "content": [{"type": "text", "text": UNKNOWN_OUTCOME}],
+                "is_error": True,
+                "outcome": "unknown",
+            },
+            turn_id=turn.pk,
+            attempt=attempt,
+        )
+        for event in open_calls
+    ]
