@@ -13,7 +13,7 @@ from orgs.access import Access
 from sessions_app import eventlog
 from sessions_app.domain.vocabulary import STARTED_UNFINISHED, TurnStatus
 from sessions_app.eventlog import StoredEvent
-from sessions_app.models import Session, Turn
+from sessions_app.models import QUEUE_ORDER, Session, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def get_turn(*, access: Access, session_id: UUID, turn_id: UUID) -> Turn:
 def list_queue(*, access: Access, session_id: UUID) -> Queue:
     session = get_session(access=access, session_id=session_id)
     queued = session.turns.filter(status=TurnStatus.QUEUED).select_related("author", "author_key")
-    return Queue(list(queued.order_by("source", "rank")), session.queue_version)
+    return Queue(list(queued.order_by(*QUEUE_ORDER)), session.queue_version)
 
 
 def find_started_turn(*, access: Access, session_id: UUID) -> Turn | None:

@@ -19,7 +19,7 @@ BROKEN_DELTAS = 2_000  # of one text that was never finished
 LIVE_DELTAS = 50_000
 _WHOLE_TYPES = frozenset(EVENT_TYPES) - DELTA_TYPES
 _BREAKS = frozenset({"attempt.ended", "turn.recovering", "session.status_rescheduled"})
-_TURN_ENDS = frozenset({"turn.completed", "turn.failed", "turn.cancelled"})
+_TURN_ENDS = frozenset({"turn.completed", "turn.failed", "turn.cancelled", "turn.superseded"})
 _TEXT_BEGINS = frozenset({"step.checkpoint", "attempt.started", "session.status_running"})
 
 

@@ -12,7 +12,7 @@ from orgs.access import Access
 from orgs.roles import Action
 from sessions_app import eventlog
 from sessions_app.domain.vocabulary import STARTED_UNFINISHED, SessionStatus, TurnStatus
-from sessions_app.models import Session, Turn
+from sessions_app.models import QUEUE_ORDER, Session, Turn
 
 # Which parts an event may change.
 REGIONS_BY_TYPE: dict[str, frozenset[str]] = {
@@ -24,7 +24,11 @@ REGIONS_BY_TYPE: dict[str, frozenset[str]] = {
     "session.status_idle": frozenset({"state", "strip"}),
     "session.status_terminated": frozenset({"state", "strip", "foot"}),
     "user.message": frozenset({"strip", "state", "title"}),
+    "session.paused": frozenset({"state", "strip", "foot"}),
+    "session.resumed": frozenset({"state", "strip", "foot"}),
+    "queue.changed": frozenset({"strip"}),
     "turn.withdrawn": frozenset({"strip"}),
+    "turn.superseded": frozenset({"strip", "usage", "state"}),
     "turn.started": frozenset({"strip", "state", "model"}),
     "turn.completed": frozenset({"strip", "usage", "state"}),
     "turn.failed": frozenset({"strip", "usage", "state"}),
@@ -112,7 +116,7 @@ def render_regions(
 
 def _work(session: Session) -> dict[str, Any]:
     unfinished = session.turns.filter(status__in=[*STARTED_UNFINISHED, TurnStatus.QUEUED])
-    turns = list(unfinished.select_related("author", "author_key").order_by("source", "rank"))
+    turns = list(unfinished.select_related("author", "author_key").order_by(*QUEUE_ORDER))
     started = next((turn for turn in turns if turn.status != TurnStatus.QUEUED), None)
     queued = [turn for turn in turns if turn.status == TurnStatus.QUEUED]
     # The first of an idle session starts at once: it stands in the transcript.

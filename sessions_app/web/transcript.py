@@ -183,6 +183,15 @@ class Transcript:
         self._interrupt = {}
         return [*changes, self._append(item)]
 
+    def _turn_superseded(self, data: Json) -> list[Change]:
+        changes = self._turn_completed(data)
+        return [*changes, self._append(_item(data, key=data["id"], kind="turn.superseded"))]
+
+    def _held(self, data: Json) -> list[Change]:
+        item = _item(data, key=data["id"], kind=data["type"])
+        item.facts = {"by": data["author"].get("name", "")}
+        return [self._append(item)]
+
     def _turn_recovering(self, data: Json) -> list[Change]:
         changes = self._abandon_open()
         step = self.turn.step if self.turn else 0
@@ -359,6 +368,8 @@ SILENT_TYPES = frozenset(
         "session.error",
         "attempt.ended",
         "model.usage",
+        "turn.edited",
+        "queue.changed",
     }
 )
 _HANDLERS: dict[str, Callable[[Transcript, Json], list[Change]]] = {
@@ -370,6 +381,7 @@ _HANDLERS: dict[str, Callable[[Transcript, Json], list[Change]]] = {
     "turn.completed": Transcript._turn_completed,
     "turn.failed": Transcript._turn_failed,
     "turn.cancelled": Transcript._turn_cancelled,
+    "turn.superseded": Transcript._turn_superseded,
     "turn.recovering": Transcript._turn_recovering,
     "attempt.started": Transcript._attempt_started,
     "step.checkpoint": Transcript._checkpoint,
@@ -379,6 +391,9 @@ _HANDLERS: dict[str, Callable[[Transcript, Json], list[Change]]] = {
     "agent.thinking": Transcript._thinking,
     "agent.tool_use": Transcript._tool_use,
     "agent.tool_result": Transcript._tool_result,
+    "session.paused": Transcript._held,
+    "session.resumed": Transcript._held,
+    "session.forked": Transcript._note,
     "session.archived": Transcript._note,
     "session.unarchived": Transcript._note,
     "session.status_terminated": Transcript._note,

@@ -119,13 +119,9 @@ def test_all_events_of_a_request_are_accepted_or_none(member: Caller, session_pa
             {"events": [prompt(), prompt(delivery="later")]},
             (400, "invalid_choice", "events[1].delivery"),
         ),
-        (
-            {"events": [prompt(delivery="steer")]},
-            (400, "unsupported_delivery", "events[0].delivery"),
-        ),
         ({"events": [prompt(tools=["x"])]}, (400, "not_supported_yet", "events[0].tools")),
         ({"events": [prompt(tools=[])]}, (400, "not_supported_yet", "events[0].tools")),
-        ({"events": [prompt(resume="")]}, (400, "not_supported_yet", "events[0].resume")),
+        ({"events": [prompt(resume="")]}, (400, "invalid_type", "events[0].resume")),
         ({"events": [prompt(colour=1)]}, (400, "unknown_field", "events[0].colour")),
         (
             {"events": [prompt(draft_revision="1")]},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -26,13 +27,12 @@ def test_the_snapshot_is_fresh_and_valid() -> None:
 
 def test_the_document_has_every_route() -> None:
     described = {
-        (method.upper(), path.replace("{session_id}", "<id>").replace("{turn_id}", "<id>"))
+        (method.upper(), re.sub(r"{\w+}", "<id>", path))
         for path, operations in document()["paths"].items()
         for method in operations
     }
     expected = {
-        (method, "/v1/" + path.replace("<str:session_id>", "<id>").replace("<str:turn_id>", "<id>"))
-        for method, path in MATRIX
+        (method, "/v1/" + re.sub(r"<str:\w+>", "<id>", path)) for method, path in MATRIX
     } - {("GET", "/v1/openapi.json")}
     assert described == expected
 
