@@ -1,0 +1,272 @@
+"""Random commands, deaths and late writes against the real services: the rules hold after each.
+
+One session, as many workers as claims, any of them late. Whatever happens, the log is contiguous
+and folds to the rows, one attempt lives at most, each turn ends once, and nothing is lost.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db.models.functions import Now
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+
+from core.clock import now
+from core.errors import Conflict
+from sessions_app.domain.events import Draft
+from sessions_app.domain.vocabulary import (
+    STARTED_UNFINISHED,
+    TERMINAL_TURN,
+    AttemptStatus,
+    TurnStatus,
+)
+from sessions_app.models import Attempt, Session, Turn
+from sessions_app.selectors import list_queue
+from sessions_app.services import attempts
+from sessions_app.services.attempts import Completed, Failed, Lease, LeaseLost
+from sessions_app.services.cancelling import cancel_session
+from sessions_app.services.holding import pause_session, resume_session
+from sessions_app.services.interruption import interrupt_session
+from sessions_app.services.queueing import (
+    QueuedTurn,
+    delete_queued,
+    edit_queued,
+    move_queued,
+    promote_queued,
+)
+from sessions_app.services.retrying import retry_turn
+from sessions_app.services.turns import Prompt, submit_prompt
+from sessions_app.services.verification import verify_session
+from tests.factories import WORKER_TOKEN, Cast, delta, make_session
+
+pick = st.integers(0, 1_000)
+
+
+class TurnMachine(RuleBasedStateMachine):
+    cast: Cast
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.access = self.cast.access("member")
+        self.session = make_session(self.cast)
+        self.leases: list[Lease] = []
+        self.accepted = 0
+
+    # ------------------------------------------------------------------------- people
+
+    @rule(delivery=st.sampled_from(["queue", "queue", "steer"]), resume=st.booleans())
+    def send(self, delivery: str, resume: bool) -> None:
+        prompt = Prompt(
+            content=f"prompt {self.accepted}", delivery=delivery, resume=resume, draft_revision=0
+        )
+        with suppress(Conflict):
+            submit_prompt(access=self.access, session_id=self.session.pk, prompt=prompt)
+            self.accepted += 1
+
+    @rule()
+    def pause(self) -> None:
+        with suppress(Conflict):
+            assert pause_session(access=self.access, session_id=self.session.pk).is_paused
+
+    @rule()
+    def resume(self) -> None:
+        with suppress(Conflict):
+            assert not resume_session(access=self.access, session_id=self.session.pk).is_paused
+
+    @rule()
+    def stop(self) -> None:
+        had = self._row().started_turn_id is not None
+        stopped = interrupt_session(access=self.access, session_id=self.session.pk)
+        assert stopped.changed == had
+
+    @rule(which=pick, what=st.sampled_from(["delete", "edit", "promote", "move"]), to=pick)
+    def touch_the_queue(self, which: int, what: str, to: int) -> None:
+        queue = list_queue(access=self.access, session_id=self.session.pk)
+        if not queue.turns:
+            return
+        turn = queue.turns[which % len(queue.turns)]
+        queued = QueuedTurn(self.session.pk, turn.pk, queue.version)
+        if what == "move":
+            position = to % len(queue.turns) + 1
+            moved = move_queued(access=self.access, queued=queued, position=position)
+            assert {each.pk for each in moved.turns} == {each.pk for each in queue.turns}
+        else:
+            command: Any = {
+                "delete": delete_queued,
+                "edit": edit_queued,
+                "promote": promote_queued,
+            }[what]
+            command(access=self.access, queued=queued)
+
+    @rule(which=pick)
+    def touch_a_turn_with_a_stale_version(self, which: int) -> None:
+        turns = list(self.session.turns.order_by("number"))
+        if turns:
+            turn = turns[which % len(turns)]
+            stale = QueuedTurn(self.session.pk, turn.pk, self._row().queue_version + 1)
+            with pytest.raises(Conflict):
+                delete_queued(access=self.access, queued=stale)
+
+    @rule()
+    def retry(self) -> None:
+        with suppress(Conflict):
+            if self.session.turns.exists():
+                retry_turn(access=self.access, session_id=self.session.pk)
+                self.accepted += 1
+
+    @rule(really=st.integers(0, 9))
+    def cancel(self, really: int) -> None:
+        if not really:
+            cancel_session(access=self.cast.access("owner"), session_id=self.session.pk)
+
+    # ------------------------------------------------------------------------ workers
+
+    @rule()
+    def claim(self) -> None:
+        row = self._row()
+        claimed = attempts.claim_turn(worker="w", token=WORKER_TOKEN)
+        if claimed is None:
+            assert row.ready_at is None or row.ready_at > now() - timedelta(seconds=1)
+            return
+        assert claimed.lease.session_id == self.session.pk
+        assert not row.is_paused
+        self.leases.append(claimed.lease)
+
+    @rule(which=pick, what=st.sampled_from(["step", "text", "call", "done", "fail", "leave"]))
+    def work(self, which: int, what: str) -> None:
+        if not self.leases:
+            return
+        lease = self.leases[which % len(self.leases)]
+        if self._row().live_attempt_id == lease.attempt_id:
+            self._write(lease, what)
+        else:
+            before = self._row().head_seq
+            with pytest.raises(LeaseLost):
+                self._write(lease, what)
+            assert self._row().head_seq == before
+
+    @rule(which=pick)
+    def say_quiet(self, which: int) -> None:
+        if self.leases:
+            lease = self.leases[which % len(self.leases)]
+            if self._row().live_attempt_id != lease.attempt_id:
+                attempts.acknowledge_quiet(lease=lease)
+
+    @rule()
+    def let_time_pass(self) -> None:
+        """Every lease runs out, and what is not quiet is now."""
+        gone = Now() - timedelta(seconds=1)
+        Attempt.objects.filter(session=self.session).update(lease_expires_at=gone)
+        Session.objects.filter(pk=self.session.pk, quiet_at__isnull=False).update(quiet_at=gone)
+        later = Session.objects.filter(pk=self.session.pk, ready_at__gt=Now())
+        later.update(ready_at=gone)
+        attempts.reap_expired()
+
+    def _write(self, lease: Lease, what: str) -> None:
+        match what:
+            case "step":
+                attempts.open_step(lease=lease, step=1)
+            case "text":
+                attempts.record(lease=lease, drafts=[delta("words ")])
+            case "call":
+                attempts.record(lease=lease, drafts=[call()])
+            case "done":
+                attempts.finish_turn(lease=lease, outcome=Completed())
+            case "fail":
+                attempts.finish_turn(lease=lease, outcome=Failed("provider_down", "It is down."))
+            case "leave":
+                attempts.hand_over(lease=lease)
+
+    # ---------------------------------------------------------------------- the rules
+
+    @invariant()
+    def log_and_rows_agree(self) -> None:
+        assert verify_session(session_id=self.session.pk) == []
+
+    @invariant()
+    def one_attempt_lives_and_one_turn_is_started(self) -> None:
+        row = self._row()
+        live = list(
+            Attempt.objects.filter(session=self.session, status=AttemptStatus.RUNNING).values_list(
+                "pk", flat=True
+            )
+        )
+        assert live == ([row.live_attempt_id] if row.live_attempt_id else [])
+        started = list(
+            self.session.turns.filter(status__in=sorted(STARTED_UNFINISHED)).values_list(
+                "pk", flat=True
+            )
+        )
+        assert started == ([row.started_turn_id] if row.started_turn_id else [])
+
+    @invariant()
+    def what_may_run_is_ready_and_nothing_else(self) -> None:
+        row = self._row()
+        started = Turn.objects.filter(pk=row.started_turn_id).first()
+        has_queue = self.session.turns.filter(status=TurnStatus.QUEUED).exists()
+        may_run = started.may_be_claimed if started else has_queue
+        is_open = not row.is_paused and row.status != "terminated"
+        assert (row.ready_at is not None) == (may_run and is_open)
+        if row.ready_at and row.quiet_at and row.quiet_at > now():
+            assert row.ready_at >= row.quiet_at
+
+    @invariant()
+    def nothing_accepted_is_lost(self) -> None:
+        assert self.session.turns.count() == self.accepted
+
+    def teardown(self) -> None:
+        """Left alone with one worker, everything that was accepted comes to its end."""
+        with suppress(Conflict):
+            resume_session(access=self.access, session_id=self.session.pk)
+        self.let_time_pass()
+        while (claimed := attempts.claim_turn(worker="w", token=WORKER_TOKEN)) is not None:
+            attempts.finish_turn(lease=claimed.lease, outcome=Completed())
+        statuses = set(self.session.turns.values_list("status", flat=True))
+        assert statuses <= TERMINAL_TURN
+        assert not self._row().is_working
+        self.log_and_rows_agree()
+
+    def _row(self) -> Session:
+        return Session.objects.get(pk=self.session.pk)
+
+
+def call() -> Draft:
+    payload = {
+        "name": "probe.append",
+        "input": {"line": "x"},
+        "call_id": "call_1",
+        "step": 1,
+        "evaluated_permission": "allow",
+        "repeatable": False,
+    }
+    return Draft("agent.tool_use", payload)
+
+
+def run_machine(cast: Cast, examples: int) -> None:
+    machine = type("Machine", (TurnMachine,), {"cast": cast})
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=15,
+            phases=[Phase.explicit, Phase.reuse, Phase.generate],  # shrinking takes minutes
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+@pytest.mark.timeout(600)
+def test_200_random_histories_break_no_rule(cast: Cast) -> None:
+    run_machine(cast, 200)
+
+
+@pytest.mark.proof
+@pytest.mark.timeout(4 * 3600)
+def test_20000_random_histories_break_no_rule(cast: Cast) -> None:
+    run_machine(cast, 20_000)
