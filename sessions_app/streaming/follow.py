@@ -80,7 +80,7 @@ class _Reading:
         self.after = after
         self.is_level = False
         self._hub, self._viewer, self._track, self._waiter = hub, viewer, track, waiter
-        # Not the viewer's present one: `start` was found with an access that may have changed since.
+        # Not the viewer's present one: `start` may have been found with an earlier access.
         self._generation = _NEVER_CHECKED
         self._rewinds = track.rewinds
         self._pause = 0.0
