@@ -77,6 +77,15 @@ def find_model(*, organization_id: UUID, provider_id: str, model_id: str) -> Mod
     return model_ref(model) if model else None
 
 
+def find_available_model(
+    *, organization_id: UUID, provider_id: str, model_id: str
+) -> ModelRef | None:
+    """By canonical ids, if it may be used now."""
+    models = list_models(organization_id=organization_id)
+    model = models.filter(provider__slug=provider_id, model_id=model_id).first()
+    return model_ref(model) if model else None
+
+
 def find_agent(*, workspace_id: UUID, choice: str) -> Agent:
     """By id or name. Raises NotFound, with the parameter named."""
     agent = Agent.objects.filter(_called(choice), workspace_id=workspace_id).first()

@@ -62,6 +62,7 @@ class Running:
     deadline: float
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     is_fenced: bool = False
+    entry: JournalEntry | None = None
     work: asyncio.Task[Outcome] | None = None
 
     @property
@@ -69,8 +70,12 @@ class Running:
         return self.claim.lease
 
     def fence(self) -> None:
-        """The attempt is stale: it stops at once, and writes nothing more."""
+        """The attempt is stale: it stops at once, and writes nothing more, nor what waits."""
+        if self.is_fenced:
+            return
         self.is_fenced = True
+        if self.entry is not None:
+            self.entry.fence()
         if self.work is not None:
             self.work.cancel()
 
@@ -165,10 +170,11 @@ class Worker:
     async def _tend(self, running: Running) -> None:
         """Run one turn and bring it to its end, whatever happens to the work itself."""
         lease = running.lease
-        entry = self._journal.open(lease, running.fence)
+        entry = running.entry = self._journal.open(lease, running.fence)
         try:
             running.work = asyncio.create_task(self._work(running, entry))
             if running.is_fenced:
+                entry.fence()
                 running.work.cancel()
             await asyncio.wait({running.work})
             outcome = self._outcome(running, running.work)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from uuid import UUID
 
 from django.contrib import admin
-from django.db.models import Model
+from django.db.models import Model, QuerySet
 from django.forms import BaseModelForm
 from django.http import HttpRequest
 
@@ -18,6 +18,7 @@ from orgs.models import (
     Workspace,
     WorkspaceMembership,
 )
+from orgs.services import revoke_api_key
 from orgs.services.epochs import bump_access_epoch
 
 
@@ -36,6 +37,11 @@ class EpochMovingAdmin(admin.ModelAdmin):
     def delete_model(self, request: HttpRequest, obj: Model) -> None:
         organizations = self.organizations_of(obj)
         super().delete_model(request, obj)
+        self._bump(organizations)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        organizations = {pk for obj in queryset for pk in self.organizations_of(obj)}
+        super().delete_queryset(request, queryset)
         self._bump(organizations)
 
     def _move(self, changed: Model) -> None:
@@ -92,6 +98,14 @@ class WorkspaceAdmin(EpochMovingAdmin):
         assert isinstance(changed, Workspace)
         return {changed.organization_id}
 
+    def save_model(
+        self, request: HttpRequest, obj: Workspace, form: BaseModelForm, change: bool
+    ) -> None:
+        """A move to another organization changes who may do what in the one that it leaves."""
+        left = set(Workspace.objects.filter(pk=obj.pk).values_list("organization_id", flat=True))
+        super().save_model(request, obj, form, change)
+        self._bump(left - {obj.organization_id})
+
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(admin.ModelAdmin):
@@ -114,9 +128,25 @@ class ApiKeyAdmin(admin.ModelAdmin):
         "expires_at",
     )
     readonly_fields = fields
+    actions: ClassVar = ["revoke"]
+
+    @admin.action(description="Revoke the selected keys", permissions=["revoke"])
+    def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> None:
+        for key in queryset:
+            revoke_api_key(key=key)
+        self.message_user(request, f"Revoked {len(queryset)}: they stopped working at once.")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: ApiKey | None = None) -> bool:
         return False
+
+    def has_revoke_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("orgs.change_apikey")
+
+    def has_delete_permission(self, request: HttpRequest, obj: ApiKey | None = None) -> bool:
+        """By itself a key is revoked, and stays; it goes with its workspace or organization."""
+        place = request.resolver_match
+        is_own_page = place is not None and (place.url_name or "").startswith("orgs_apikey_")
+        return not is_own_page and super().has_delete_permission(request, obj)

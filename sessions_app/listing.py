@@ -90,6 +90,12 @@ def list_sessions(*, access: Access, query: SessionQuery) -> SessionPage:
     them. Joined into one order, no index could give it.
     """
     access.require(Action.SESSION_READ, query.workspace_id)
+    if query.sort is Sort.ARCHIVED and query.archived != Archived.ONLY:
+        raise InvalidInput(
+            "invalid_value",
+            "Only archived sessions have a time of archiving: add archived=only.",
+            param="sort",
+        )
     sessions = filter_sessions(access=access, query=query)
     if query.sort is Sort.SIDEBAR and query.pinned is None and access.user_id is not None:
         return _page_with_pins(sessions, query)

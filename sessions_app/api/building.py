@@ -170,11 +170,6 @@ def send(access: Access, session_id: UUID, events: list[dict[str, Any]]) -> Answ
     return Answer(202, orjson.dumps({"data": echoes}).decode(), session_id)
 
 
-def recheck_sent(access: Access, session_id: UUID) -> None:
-    session = get_session(access=access, session_id=session_id)
-    access.require(Action.SESSION_CONTROL, session.workspace_id, maker_id=session.maker_id)
-
-
 def echo_json(receipt: Receipt) -> str:
     return orjson.dumps(_echo(receipt)).decode()
 

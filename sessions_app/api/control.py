@@ -29,7 +29,7 @@ from sessions_app.services.holding import (
     resume_session,
     resume_workspace,
 )
-from sessions_app.services.idempotency import Answer, run_once
+from sessions_app.services.idempotency import Answer, recheck_sent, run_once
 from sessions_app.services.queueing import (
     QueuedTurn,
     delete_queued,
@@ -114,7 +114,7 @@ class RetryView(ApiView):
             access=access,
             request=building.keyed(request, "sessions.retry", encode_id(Prefix.SESSION, pk)),
             operation=partial(_retry, access, pk, turn_id),
-            recheck=lambda _: building.recheck_sent(access, pk),
+            recheck=lambda _: recheck_sent(access=access, session_id=pk),
         )
         return building.answered(answer)
 

@@ -15,7 +15,7 @@ from orgs.api.authentication import access_of
 from sessions_app.api import building, requests, responses
 from sessions_app.api.openapi import IDEMPOTENCY
 from sessions_app.api.replay import replay
-from sessions_app.services.idempotency import run_once
+from sessions_app.services.idempotency import recheck_sent, run_once
 
 
 class EventsView(ApiView):
@@ -48,6 +48,6 @@ class EventsView(ApiView):
             access=access,
             request=building.keyed(request, "events.send", encode_id(Prefix.SESSION, pk)),
             operation=partial(building.send, access, pk, values["events"]),
-            recheck=lambda _: building.recheck_sent(access, pk),
+            recheck=lambda _: recheck_sent(access=access, session_id=pk),
         )
         return building.answered(answer)

@@ -71,7 +71,7 @@ WITH draft AS (
 ), wanted AS (
     SELECT session_id, fence, count(*) AS length FROM draft GROUP BY session_id, fence
 ), held AS (
-    SELECT session.id, wanted.length
+    SELECT session.id, wanted.fence, wanted.length
     FROM sessions_app_session AS session
     JOIN wanted ON wanted.session_id = session.id AND session.live_attempt_id = wanted.fence
     ORDER BY session.depth, session.id
@@ -79,7 +79,8 @@ WITH draft AS (
 ), bumped AS (
     UPDATE sessions_app_session AS session SET head_seq = head_seq + held.length
     FROM held WHERE session.id = held.id
-    RETURNING session.id, session.head_seq, head_seq - held.length AS base, session.workspace_id
+    RETURNING session.id, held.fence, session.head_seq, head_seq - held.length AS base,
+              session.workspace_id
 ), written AS (
     INSERT INTO sessions_app_event
         (session_id, seq, type, version, turn_id, attempt, payload, created_at)
@@ -87,9 +88,9 @@ WITH draft AS (
            bumped.base + row_number() OVER (PARTITION BY draft.session_id ORDER BY draft.place),
            draft.type, draft.version, draft.turn_id, draft.attempt, draft.payload,
            clock_timestamp()
-    FROM bumped JOIN draft ON draft.session_id = bumped.id
+    FROM bumped JOIN draft ON draft.session_id = bumped.id AND draft.fence = bumped.fence
 )
-SELECT id, head_seq, workspace_id FROM bumped
+SELECT id, fence, head_seq, workspace_id FROM bumped
 """
 
 
@@ -99,7 +100,7 @@ class Fenced(Exception):
 
 @dataclass(frozen=True, slots=True)
 class GroupResult:
-    """Sessions whose drafts were written, and those that must be tried again or are fenced."""
+    """Fences under which drafts were written, and those to be tried again or no longer live."""
 
     written: frozenset[UUID]
     skipped: frozenset[UUID]
@@ -154,7 +155,7 @@ def append_groups(*, groups: Sequence[tuple[UUID, UUID, Sequence[Draft]]]) -> Gr
     """Append (session id, fence, drafts) of many sessions in one statement.
 
     For drafts that leave the row alone (deltas): ValueError otherwise. Sessions that are locked
-    or fenced are skipped without failing the others.
+    or fenced are skipped without failing the others, another attempt of their session included.
     """
     flat = [(session, fence, draft) for session, fence, drafts in groups for draft in drafts]
     drafts = [draft for _, _, draft in flat]
@@ -167,10 +168,10 @@ def append_groups(*, groups: Sequence[tuple[UUID, UUID, Sequence[Draft]]]) -> Gr
     with connection.cursor() as cursor:
         cursor.execute(APPEND_GROUPS, {"drafts": encoded})
         rows = cursor.fetchall()
-    for session_id, seq, workspace_id in rows:
+    for session_id, _, seq, workspace_id in rows:
         announce(session_id=session_id, seq=seq, workspace_id=workspace_id, row_changed=False)
-    written = frozenset(session_id for session_id, _, _ in rows)
-    return GroupResult(written, frozenset(session for session, _, _ in groups) - written)
+    written = frozenset(fence for _, fence, _, _ in rows)
+    return GroupResult(written, frozenset(fence for _, fence, _ in groups) - written)
 
 
 def _columns(draft: Draft, place: int, turn_id: UUID | None, attempt: int | None) -> dict[str, Any]:

@@ -81,6 +81,19 @@ def consume_draft(*, user_id: UUID, session: Session, sent_revision: int) -> Non
         announce_draft(user_id=user_id, session_id=session.pk, revision=sent_revision + 1)
 
 
+def consume_workspace_draft(*, access: Access, workspace_id: UUID, sent_revision: int) -> None:
+    """The same for the draft of a session that was still to begin, within its transaction."""
+    user_id = _require_person(access)
+    _require_place(access, workspace_id, None)
+    rows = ComposerDraft.objects.filter(
+        user_id=user_id,
+        workspace_id=workspace_id,
+        session__isnull=True,
+        revision=sent_revision,
+    )
+    rows.exclude(text="").update(text="", revision=sent_revision + 1, updated_at=now())
+
+
 def _require_person(access: Access) -> UUID:
     if access.user_id is None:
         raise Forbidden("needs_a_person", "Drafts belong to signed-in people; keys have none.")

@@ -21,7 +21,9 @@ from django.db import connection, transaction
 from core.clock import now
 from core.errors import Conflict, InvalidInput, NotFound
 from orgs.access import Access
+from orgs.roles import Action
 from sessions_app.models import IdempotencyRecord, Session
+from sessions_app.selectors import get_session
 
 HEADER = "Idempotency-Key"
 KEY_MAX_CHARACTERS = 255
@@ -117,6 +119,12 @@ def forget_answers(session: Session) -> None:
     The keys stay until they expire: a late repetition finds nothing, rather than creating again.
     """
     IdempotencyRecord.objects.filter(session_id=session.pk).update(response="")
+
+
+def recheck_sent(*, access: Access, session_id: UUID) -> None:
+    """What was sent is told again only to who may still send. Raises NotFound, Forbidden."""
+    session = get_session(access=access, session_id=session_id)
+    access.require(Action.SESSION_CONTROL, session.workspace_id, maker_id=session.maker_id)
 
 
 def _sweep() -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from catalog.kinds import ModelRef, ReasoningEffort, Speed
-from catalog.selectors import find_default_model, find_model, resolve_model
+from catalog.selectors import find_available_model, find_default_model, resolve_model
 from core.errors import InvalidInput, Unprocessable
 from sessions_app.domain.settings import PartialSettings, Source, TurnSettings, settle
 from sessions_app.models import Session, Turn
@@ -41,14 +41,39 @@ def resolve_request(*, organization_id: UUID, requested: RequestedSettings) -> P
 def settle_turn(*, session: Session, turn: Turn) -> tuple[TurnSettings, Source, ModelRef]:
     """What a turn that starts now will use, who chose its model, and how that is called.
 
-    Raises Unprocessable `model_unavailable` where no source names a model, or it is gone.
+    Raises Unprocessable `model_unavailable` where no source names a model, or it is gone or
+    switched off.
     """
-    settings, source = settle(_sources(session, turn))
+    requested = PartialSettings.from_json(turn.requested_settings)
+    return _settle(session, [(Source.PROMPT, requested), *_sources(session)])
+
+
+def require_available(
+    *, session: Session, requested: PartialSettings, param: str | None = None
+) -> None:
+    """Before a prompt is accepted: what it would start with may be used now. Raises as
+    `settle_turn` does.
+    """
+    _settle(session, [(Source.PROMPT, requested), *_sources(session)], param)
+
+
+def effective_settings(*, session: Session, change: PartialSettings) -> TurnSettings | None:
+    """What the session would use next with `change`; None where no source names a model."""
+    settings, _ = settle([(Source.NEXT_SEND, change), *_sources(session)])
+    return settings
+
+
+def _settle(
+    session: Session, sources: list[tuple[Source, PartialSettings]], param: str | None = None
+) -> tuple[TurnSettings, Source, ModelRef]:
+    settings, source = settle(sources)
     if settings is None:
         raise Unprocessable(
-            "model_unavailable", "No model is set up; an owner can add a provider with one."
+            "model_unavailable",
+            "No model is set up; an owner can add a provider with one.",
+            param=param,
         )
-    ref = find_model(
+    ref = find_available_model(
         organization_id=session.organization_id,
         provider_id=settings.provider_id,
         model_id=settings.model_id,
@@ -56,16 +81,16 @@ def settle_turn(*, session: Session, turn: Turn) -> tuple[TurnSettings, Source, 
     if ref is None:
         raise Unprocessable(
             "model_unavailable",
-            f"The model {settings.provider_id}/{settings.model_id} is no longer in the catalogue; "
+            f"The model {settings.provider_id}/{settings.model_id} was removed or switched off; "
             "choose another one.",
+            param=param,
         )
     return settings, source, ref
 
 
-def _sources(session: Session, turn: Turn) -> list[tuple[Source, PartialSettings]]:
+def _sources(session: Session) -> list[tuple[Source, PartialSettings]]:
     agent = session.agent_snapshot
     return [
-        (Source.PROMPT, PartialSettings.from_json(turn.requested_settings)),
         (Source.NEXT_SEND, PartialSettings.from_json(session.next_settings)),
         (Source.LATEST_TURN, PartialSettings.from_json(session.model_settings)),
         (Source.SESSION, PartialSettings.from_json(session.initial_settings)),

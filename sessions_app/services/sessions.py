@@ -31,7 +31,12 @@ from sessions_app.domain.vocabulary import (
 )
 from sessions_app.models import PersonalState, Session
 from sessions_app.selectors import get_session
-from sessions_app.services.model_settings import RequestedSettings, resolve_request
+from sessions_app.services.model_settings import (
+    RequestedSettings,
+    effective_settings,
+    require_available,
+    resolve_request,
+)
 from sessions_app.services.turns import Prompt, submit_to
 from sessions_app.services.validation import require_metadata, require_origin, require_title
 from sessions_app.wire import model_json
@@ -114,10 +119,19 @@ def create_session(*, access: Access, new: NewSession) -> Session:
     )
     if access.user_id is not None:
         PersonalState.objects.create(session=session, user_id=access.user_id, follows=True)
-    for index, prompt in enumerate(new.prompts):
-        session.refresh_from_db(fields=["turn_count", "queue_version", "ready_at"])
-        submit_to(session, access=access, prompt=prompt, param=f"initial_events[{index}]")
+    _submit_first(session, access, new.prompts)
     return get_session(access=access, session_id=session.pk)
+
+
+def _submit_first(session: Session, access: Access, prompts: Sequence[Prompt]) -> None:
+    for index, prompt in enumerate(prompts):
+        param = f"initial_events[{index}]"
+        requested = resolve_request(
+            organization_id=session.organization_id, requested=prompt.requested
+        )
+        require_available(session=session, requested=requested, param=f"{param}.model")
+        session.refresh_from_db(fields=["turn_count", "queue_version", "ready_at"])
+        submit_to(session, access=access, prompt=prompt, param=param)
 
 
 @transaction.atomic
@@ -159,9 +173,19 @@ def _change_settings(
         wanted.reasoning_effort or present.reasoning_effort,
         wanted.speed or present.speed,
     )
+    if merged == present:
+        return {}
     row[column] = merged.to_json()
-    row["model_label"] = _label(session.organization_id, merged) or session.model_label
+    row["model_label"] = _effective_label(session, merged)
     return {"model_settings": merged.to_json(), "takes_effect": _when(column)}
+
+
+def _effective_label(session: Session, change: PartialSettings) -> str:
+    settings = effective_settings(session=session, change=change)
+    if settings is None:
+        return session.model_label
+    named = PartialSettings((settings.provider_id, settings.model_id), settings.reasoning_effort)
+    return _label(session.organization_id, named) or session.model_label
 
 
 def _when(column: str) -> str:
@@ -200,7 +224,7 @@ def _agent(new: NewSession) -> Agent:
 
 def _snapshot(agent: Agent) -> dict[str, Any]:
     model = (agent.model.provider.slug, agent.model.model_id) if agent.model else None
-    settings = PartialSettings(model, agent.reasoning_effort or None, None)
+    settings = PartialSettings(model, agent.reasoning_effort or None, agent.speed)
     return {
         "type": "agent",
         "id": agent.public_id,

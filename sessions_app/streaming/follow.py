@@ -32,6 +32,7 @@ from sessions_app.streaming.positions import Start, is_wanted
 logger = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 0.5
+_NEVER_CHECKED = -1
 
 
 async def follow(
@@ -79,7 +80,8 @@ class _Reading:
         self.after = after
         self.is_level = False
         self._hub, self._viewer, self._track, self._waiter = hub, viewer, track, waiter
-        self._generation = viewer.generation
+        # Not the viewer's present one: `start` may have been found with an earlier access.
+        self._generation = _NEVER_CHECKED
         self._rewinds = track.rewinds
         self._pause = 0.0
         self.was_told()

@@ -157,10 +157,14 @@ class Track:
 
 
 class RowWatch:
-    """A follower of a workspace's light rows: which sessions it has to look at again."""
+    """A follower of a workspace's light rows: which sessions it has to look at again.
+
+    `known`: those that its viewer was shown, and so may be told of when they are gone.
+    """
 
     def __init__(self, workspace_id: UUID) -> None:
         self.workspace_id = workspace_id
+        self.known: set[UUID] = set()
         self.pending: set[UUID] = set()
         self.must_resync = False
         self.waiter = Waiter()

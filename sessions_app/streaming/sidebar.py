@@ -12,12 +12,12 @@ from uuid import UUID
 from django.db import Error as DatabaseError
 
 from core.db import in_db_thread
-from core.errors import NotFound
+from core.errors import Forbidden, NotFound
 from core.ids import Prefix, encode_id
 from orgs.access import Access
 from orgs.roles import Action
 from sessions_app import wire
-from sessions_app.listing import SessionQuery, filter_sessions
+from sessions_app.listing import SessionQuery, Sort, filter_sessions, list_sessions
 from sessions_app.models import Session
 from sessions_app.streaming.followers import RowWatch, Viewer
 from sessions_app.streaming.hub import current_hub
@@ -27,8 +27,15 @@ logger = logging.getLogger(__name__)
 
 # Changes that come together are told together.
 COALESCE_SECONDS: Final = 0.1
+# Rows that a sidebar is taken to show when it opens: its first pages, pins included.
+ROWS_KNOWN: Final = 200
 _RETRY_SECONDS: Final = 0.5
 _IDLE_SECONDS: Final = 3_600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Watching:
+    """Told first: from now on nothing is missed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +64,29 @@ def require_workspace(access: Access, workspace_id: UUID) -> None:
 
 async def watch_rows(
     *, viewer: Viewer, workspace_id: UUID
-) -> AsyncGenerator[Rows | ReadAgain | Lost]:
-    """What changes from now on. Raises NotFound; ends with Lost when access is lost."""
+) -> AsyncGenerator[Watching | Rows | ReadAgain | Lost]:
+    """Watching, then what changes. Raises NotFound; ends with Lost when access is lost."""
     require_workspace(viewer.access, workspace_id)
     async with current_hub().watching_rows(workspace_id) as watch:
         viewer.waiters.add(watch.waiter)
         try:
+            watch.known = await _read_known(viewer, workspace_id)
+            yield Watching()
             async for told in _watch(viewer, watch):
                 yield told
         finally:
             viewer.waiters.discard(watch.waiter)
+
+
+async def _read_known(viewer: Viewer, workspace_id: UUID) -> set[UUID]:
+    while True:
+        try:
+            return await in_db_thread(read_known, access=viewer.access, workspace_id=workspace_id)
+        except Forbidden:
+            return set()  # the watch itself tells that access was lost meanwhile
+        except DatabaseError as error:
+            _log_retry(error)
+            await asyncio.sleep(_RETRY_SECONDS)
 
 
 async def _watch(viewer: Viewer, watch: RowWatch) -> AsyncGenerator[Rows | ReadAgain | Lost]:
@@ -77,6 +97,7 @@ async def _watch(viewer: Viewer, watch: RowWatch) -> AsyncGenerator[Rows | ReadA
             return
         if watch.must_resync:
             watch.must_resync = False
+            watch.known |= await _read_known(viewer, watch.workspace_id)
             yield ReadAgain()
         elif watch.pending:
             await asyncio.sleep(COALESCE_SECONDS)
@@ -96,25 +117,41 @@ async def _read_rows(viewer: Viewer, watch: RowWatch) -> Rows:
             access=viewer.access,
             workspace_id=watch.workspace_id,
             session_ids=session_ids,
+            known=watch.known,
         )
     except DatabaseError as error:
-        logger.warning("sidebar.retry error=%s", type(error).__name__)
+        _log_retry(error)
         watch.pending.update(session_ids)
         await asyncio.sleep(_RETRY_SECONDS)
         return Rows()
 
 
-def read_rows(*, access: Access, workspace_id: UUID, session_ids: Collection[UUID]) -> Rows:
+def _log_retry(error: DatabaseError) -> None:
+    logger.warning("sidebar.retry error=%s", type(error).__name__)
+
+
+def read_known(*, access: Access, workspace_id: UUID) -> set[UUID]:
+    """Which sessions a sidebar shows when it opens. Raises Forbidden."""
+    query = SessionQuery(workspace_id=workspace_id, sort=Sort.SIDEBAR, limit=ROWS_KNOWN)
+    return {row.pk for row in list_sessions(access=access, query=query).rows}
+
+
+def read_rows(
+    *, access: Access, workspace_id: UUID, session_ids: Collection[UUID], known: set[UUID]
+) -> Rows:
     """The named sessions as the workspace's list shows them, and which have left it.
 
-    Of a session that exists and may not be seen nothing is told, not even its id.
+    Of one that this viewer never saw and may not see nothing is told, not even its id: neither
+    while it exists nor when it is deleted, when nobody can tell any more who might see it. So
+    `known` is what this viewer was told, and is kept up here.
     """
     query = SessionQuery(workspace_id=workspace_id)
     listed = filter_sessions(access=access, query=query).filter(pk__in=session_ids)
     found = {session.pk: session for session in listed}
     rows = [wire.row_json(session) | row_html(session, access) for session in found.values()]
-    others = Session.objects.filter(pk__in=set(session_ids) - found.keys())
-    hidden = set(others.values_list("pk", flat=True))
-    hidden -= set(others.visible_to(access).values_list("pk", flat=True))
-    removed = sorted(set(session_ids) - found.keys() - hidden)
-    return Rows(rows, [encode_id(Prefix.SESSION, pk) for pk in removed])
+    gone = set(session_ids) - found.keys()
+    visible = Session.objects.filter(pk__in=gone).visible_to(access)
+    removed = (gone & known) | set(visible.values_list("pk", flat=True))
+    known.update(found)
+    known.difference_update(removed)
+    return Rows(rows, [encode_id(Prefix.SESSION, pk) for pk in sorted(removed)])

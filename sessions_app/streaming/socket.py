@@ -36,7 +36,14 @@ from sessions_app.streaming.messages import (
 )
 from sessions_app.streaming.metrics import sockets_open, subscriptions_open
 from sessions_app.streaming.positions import find_start
-from sessions_app.streaming.sidebar import Lost, ReadAgain, Rows, require_workspace, watch_rows
+from sessions_app.streaming.sidebar import (
+    Lost,
+    ReadAgain,
+    Rows,
+    Watching,
+    require_workspace,
+    watch_rows,
+)
 from sessions_app.streaming.viewers import open_socket_viewer, socket_request
 
 logger = logging.getLogger(__name__)
@@ -248,11 +255,12 @@ class SessionSocket(AsyncWebsocketConsumer):
             return
         changes = watch_rows(viewer=self.viewer, workspace_id=workspace_id)
         async with aclosing(changes):
-            await self._say(outbox.encode("ready", workspace=about))
-            if wish.resumes:
-                await self._say(outbox.resync(workspace_id))
             async for change in changes:
                 match change:
+                    case Watching():
+                        await self._say(outbox.encode("ready", workspace=about))
+                        if wish.resumes:
+                            await self._say(outbox.resync(workspace_id))
                     case Rows():
                         await self._say(outbox.sidebar(workspace_id, change))
                     case ReadAgain():

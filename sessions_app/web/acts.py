@@ -15,8 +15,8 @@ from core.ids import Prefix, encode_id
 from orgs.access import Access
 from sessions_app import eventlog
 from sessions_app.services.archiving import archive_session, unarchive_session
-from sessions_app.services.composer_drafts import get_draft, save_draft
-from sessions_app.services.idempotency import Answer, KeyedRequest, run_once
+from sessions_app.services.composer_drafts import consume_workspace_draft, save_draft
+from sessions_app.services.idempotency import Answer, KeyedRequest, recheck_sent, run_once
 from sessions_app.services.interruption import interrupt_session
 from sessions_app.services.personal import mark_read, set_pinned
 from sessions_app.services.sessions import (
@@ -41,10 +41,15 @@ def begin(request: HttpRequest, workspace: str, *, access: Access) -> HttpRespon
     workspace_id = parse_id(Prefix.WORKSPACE, workspace)
     text = request.POST.get("text", "")
     _require_text(text)
+    revision = _number(request, "draft_revision")
 
     def create() -> Answer:
         new = NewSession(workspace_id=workspace_id, prompts=(Prompt(content=text),))
         session = create_session(access=access, new=new)
+        if revision is not None:
+            consume_workspace_draft(
+                access=access, workspace_id=workspace_id, sent_revision=revision
+            )
         return Answer(201, orjson.dumps({"session": session.public_id}).decode(), session.pk)
 
     answer = run_once(
@@ -53,7 +58,6 @@ def begin(request: HttpRequest, workspace: str, *, access: Access) -> HttpRespon
         operation=create,
         recheck=lambda first: _recheck(access, first),
     )
-    _empty_draft(access, workspace_id, _number(request, "draft_revision"))
     public_id = orjson.loads(answer.body)["session"]
     return done(request, f"/s/{public_id}/", session=public_id)
 
@@ -77,7 +81,7 @@ def send(request: HttpRequest, session: str, *, access: Access) -> HttpResponseB
         access=access,
         request=_keyed(request, "web.send", session, {"text": text}),
         operation=submit,
-        recheck=lambda _: None,
+        recheck=lambda first: recheck_sent(access=access, session_id=first.session_id),
     )
     return done(request, f"/s/{session}/#end", **orjson.loads(answer.body))
 
@@ -174,19 +178,6 @@ def _save_draft(
         expected_revision=_number(request, "revision") or 0,
     )
     return done(request, "/", revision=draft.revision, at=rfc3339(draft.updated_at))
-
-
-def _empty_draft(access: Access, workspace_id: UUID, sent_revision: int | None) -> None:
-    """Nothing newer than what was sent."""
-    draft = get_draft(access=access, workspace_id=workspace_id, session_id=None)
-    if draft.text and draft.revision == sent_revision:
-        save_draft(
-            access=access,
-            workspace_id=workspace_id,
-            session_id=None,
-            text="",
-            expected_revision=draft.revision,
-        )
 
 
 def _recheck(access: Access, first: Answer) -> None:

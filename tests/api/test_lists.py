@@ -15,6 +15,7 @@ from core.clock import rfc3339
 from core.ids import Prefix, encode_id
 from orgs.services import remove_workspace_member
 from sessions_app.models import Session
+from sessions_app.services.archiving import archive_session
 from tests.api.client import Caller, refusal
 from tests.factories import Cast, make_session
 
@@ -106,6 +107,8 @@ def test_filters(cast: Cast, member: Caller, path: str) -> None:
         ("created_at[gte]=yesterday", ("invalid_value", "created_at[gte]")),
         ("created_at[near]=2026-01-01", ("unknown_parameter", "created_at[near]")),
         ("sort=colour", ("invalid_choice", "sort")),
+        ("sort=archived", ("invalid_value", "sort")),
+        ("sort=archived&include_archived=true", ("invalid_value", "sort")),
         ("query=%00", ("invalid_text", "query")),
         ("query=" + "x" * 201, ("too_long", "query")),
         ("memory_store_id=1", ("unknown_parameter", "memory_store_id")),
@@ -207,3 +210,13 @@ def test_workspaces_and_models_are_listed(cast: Cast, caller, workspace_id: str)
         "demo/assistant",
         "demo/scripted",
     ]
+
+
+def test_archived_sessions_are_paged_by_when_they_were_archived(
+    cast: Cast, member: Caller, path: str
+) -> None:
+    made = [make_session(cast, title=title) for title in ("one", "two", "three")]
+    for place in (1, 0, 2):
+        archive_session(access=cast.access("member"), session_id=made[place].pk)
+    found = walk(member, f"{path}&archived=only&sort=archived&limit=1")
+    assert found == ["three", "one", "two"]

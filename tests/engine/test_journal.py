@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import cast
 
 import pytest
 from django.db import OperationalError
@@ -13,6 +14,8 @@ from django.db import OperationalError
 from engine import journal as journal_module
 from engine.journal import Journal, JournalEntry, Written
 from engine.ports import DeltaKind, Fact, Fenced
+from engine.worker import Running
+from sessions_app.services.attempts import Claim
 
 TEXT = DeltaKind.MESSAGE
 
@@ -251,3 +254,17 @@ async def test_a_fence_frees_a_model_that_waits(monkeypatch: pytest.MonkeyPatch)
         store.locked.clear()
         with pytest.raises(Fenced):
             await asyncio.wait_for(more, 2)
+
+
+async def test_an_attempt_that_is_found_stale_drops_its_waiting_text() -> None:
+    store = Store()
+    journal = Journal(store, flush_seconds=60, flush_characters=100)
+    # Its claim plays no part in how it ends.
+    running = Running(claim=cast("Claim", None), deadline=0)
+    running.entry = journal.open("stale", running.fence)
+    await running.entry.delta(TEXT, "m", "late")
+    running.fence()
+    await journal.flush()
+    assert store.groups == []
+    with pytest.raises(Fenced):
+        await running.entry.delta(TEXT, "m", "later")

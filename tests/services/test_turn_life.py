@@ -6,6 +6,7 @@ import pytest
 
 from core.errors import Conflict, DomainError, Forbidden, InvalidInput, NotFound
 from sessions_app import eventlog
+from sessions_app.domain.events import DELTA_TYPES
 from sessions_app.models import Session, Turn
 from sessions_app.services import attempts
 from sessions_app.services.archiving import archive_session, delete_session, unarchive_session
@@ -161,6 +162,24 @@ def test_groups_write_the_live_and_name_the_fenced(cast: Cast) -> None:
         attempts.record(lease=leases[1], drafts=[delta("late")])
     assert eventlog.refused_writes() == refused + 2
     assert all(verify_session(session_id=session.pk) == [] for session in sessions)
+
+
+@pytest.mark.parametrize("stale_first", [True, False])
+def test_the_text_of_a_stale_attempt_fails_no_other_in_its_group(
+    cast: Cast, stale_first: bool
+) -> None:
+    session = make_session(cast)
+    send(cast, session)
+    stale = claim().lease
+    expire(stale.attempt_id)
+    attempts.reap_expired()
+    live = claim().lease
+    groups = [(stale, [delta("late")]), (live, [delta("a"), delta("b")])]
+    result = attempts.record_groups(groups=groups if stale_first else groups[::-1])
+    assert (result.written, result.fenced) == ({live.attempt_id}, {stale.attempt_id})
+    written = eventlog.read_after(session_id=session.pk, after=0, limit=100, types=DELTA_TYPES)
+    assert [(event.attempt, event.data["text"]) for event in written] == [(2, "a"), (2, "b")]
+    assert verify_session(session_id=session.pk) == []
 
 
 def test_a_working_session_is_archived_only_by_a_person_who_confirms(cast: Cast) -> None:

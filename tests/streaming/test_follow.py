@@ -223,6 +223,20 @@ async def test_who_leaves_the_workspace_loses_the_stream_within_two_seconds(
         assert reader.frames[-1] == Closed(Ended.GONE)
 
 
+async def test_access_lost_before_the_first_read_ends_a_stream_that_stalled_at_ready(
+    committed_cast: Cast, hub: Hub
+) -> None:
+    session = await in_db_thread(make_session, committed_cast)
+    viewer = viewer_of(await in_db_thread(committed_cast.access, "viewer"))
+    async with hub.viewing(viewer):
+        frames = await open_follow(viewer, session.pk, 0)
+        assert isinstance(await anext(frames), Ready)
+        await in_db_thread(_leave_workspace, committed_cast)
+        await until(lambda: viewer.generation == 1, 2)
+        await write_async(session.pk, "after")
+        assert [frame async for frame in frames] == [Closed(Ended.GONE)]
+
+
 def _leave_workspace(cast: Cast) -> None:
     from orgs.services.epochs import bump_access_epoch
 

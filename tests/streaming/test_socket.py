@@ -459,6 +459,36 @@ async def test_a_private_session_is_in_nobody_elses_sidebar(committed_cast: Cast
     await other.close()
 
 
+async def test_the_end_of_a_private_session_is_told_to_its_maker_alone(
+    committed_cast: Cast, hub: Hub
+) -> None:
+    await in_db_thread(_allow_private, committed_cast)
+    old = await in_db_thread(make_session, committed_cast, visibility="private")
+    own, other = await tab_of(committed_cast), await tab_of(committed_cast, "owner")
+    for tab in (own, other):
+        await tab.say("sidebar", workspace=committed_cast.workspace.public_id)
+        await tab.until_told("ready")
+    busy = await in_db_thread(make_session, committed_cast, visibility="private")
+    await in_db_thread(send, committed_cast, busy)
+    await _row(own, busy.public_id)
+    # The poll has seen both, and sees them go without a hint.
+    seen = {old.pk, busy.pk}
+    await until(lambda: seen <= hub._row_states.get(committed_cast.workspace.pk, {}).keys(), 5)
+    access = await in_db_thread(committed_cast.access, "member")
+    await in_db_thread(delete_session, access=access, session_id=old.pk)
+    await in_db_thread(delete_session, access=access, session_id=busy.pk, stop=True)
+
+    def removed(tab: Tab) -> set[str]:
+        return {each for frame in tab.told("sidebar") for each in frame["removed"]}
+
+    await own.until(lambda: removed(own) == {old.public_id, busy.public_id}, seconds=5)
+    shared = await in_db_thread(make_session, committed_cast)
+    await _row(other, shared.public_id)
+    assert removed(other) == set()
+    await own.close()
+    await other.close()
+
+
 def _allow_private(cast: Cast) -> None:
     cast.organization.allows_private_sessions = True
     cast.organization.save()

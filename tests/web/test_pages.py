@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from orgs.models import User
+from orgs.roles import WorkspaceRole
 from sessions_app.domain.events import Draft
 from sessions_app.eventlog import append, head
 from sessions_app.models import ComposerDraft, Session
@@ -130,6 +133,61 @@ def test_a_repeated_send_with_its_key_is_one_prompt(cast: Cast) -> None:
     assert other.json()["error"]["code"] == "idempotency_key_reused"
     session.refresh_from_db()
     assert session.turn_count == 1
+
+
+def test_who_may_only_read_by_now_is_not_told_a_send_again(cast: Cast) -> None:
+    session = make_session(cast, by="second_member")
+    client = browser(cast.member)
+    form = {"text": "Once", "key": "k3"}
+    assert client.post(f"/s/{session.public_id}/send", form, **JSON).status_code == 200
+    cast.workspace.memberships.filter(user=cast.member).update(role=WorkspaceRole.VIEWER)
+    assert client.post(f"/s/{session.public_id}/send", form, **JSON).status_code == 403
+
+
+def test_beginning_spends_the_draft_it_was_made_from(cast: Cast) -> None:
+    client = browser(cast.member)
+    path = f"/w/{cast.workspace.public_id}/"
+    client.post(f"{path}draft", {"text": "Draft", "revision": "0"}, **JSON)
+    client.post(f"{path}begin", {"text": "Draft", "draft_revision": "1"})
+    assert ComposerDraft.objects.values_list("text", "revision").get() == ("", 2)
+    client.post(f"{path}draft", {"text": "Newer", "revision": "2"}, **JSON)
+    client.post(f"{path}begin", {"text": "Draft", "draft_revision": "1"})
+    assert ComposerDraft.objects.get().text == "Newer"
+
+
+def test_a_session_begins_also_while_another_tab_writes_its_draft(committed_cast: Cast) -> None:
+    client = browser(committed_cast.member)
+    path = f"/w/{committed_cast.workspace.public_id}/"
+    client.post(f"{path}draft", {"text": "Draft", "revision": "0"}, **JSON)
+
+    def begin() -> int:
+        try:
+            form = {"text": "Draft", "draft_revision": "1"}
+            return client.post(f"{path}begin", form, **JSON).status_code
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            ComposerDraft.objects.update(text="Newer", revision=2)
+            answer = pool.submit(begin)
+            wait_until_blocked()
+        assert answer.result() == 200
+    assert Session.objects.count() == 1
+    assert ComposerDraft.objects.get().text == "Newer"
+
+
+def wait_until_blocked() -> None:
+    """Until another connection waits for a lock that this one holds."""
+    # Not pg_stat_activity, which looks the same throughout a transaction.
+    waiting = (
+        "SELECT 1 FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))"
+    )
+    limit = time.monotonic() + 20
+    with connection.cursor() as cursor:
+        while cursor.execute(waiting).fetchone() is None:
+            assert time.monotonic() < limit
+            time.sleep(0.01)
 
 
 @pytest.mark.parametrize("text", ["", "   ", "nul \x00 inside"])

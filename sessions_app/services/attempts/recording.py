@@ -74,16 +74,15 @@ def record_groups(*, groups: Sequence[tuple[Lease, Sequence[Draft]]]) -> GroupRe
         for lease, drafts in groups
     ]
     result = eventlog.append_groups(groups=stamped)
-    missing = [lease for lease, _ in groups if lease.session_id in result.skipped]
+    missing = [lease for lease, _ in groups if lease.attempt_id in result.skipped]
     live: set[UUID] = set()
     if missing:
         rows = Session.objects.filter(live_attempt_id__in=[m.attempt_id for m in missing])
         live = {pk for pk in rows.values_list("live_attempt_id", flat=True) if pk}
-    written = [lease for lease, _ in groups if lease.session_id in result.written]
     fenced = [lease.attempt_id for lease in missing if lease.attempt_id not in live]
     eventlog.count_refused(len(fenced))
     return GroupRecord(
-        written=frozenset(lease.attempt_id for lease in written),
+        written=result.written,
         locked=frozenset(lease.attempt_id for lease in missing if lease.attempt_id in live),
         fenced=frozenset(fenced),
     )
