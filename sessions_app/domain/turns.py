@@ -17,6 +17,7 @@ class TurnCommand(StrEnum):
     LOSE = "lose"  # the lease ran out
     WITHDRAW = "withdraw"  # taken out of the queue before it started
     HAND_OVER = "hand_over"  # the worker stops in good order
+    WAIT = "wait"  # only people can go on with it
 
 
 _S, _C = TurnStatus, TurnCommand
@@ -33,6 +34,8 @@ TRANSITIONS: Mapping[tuple[TurnStatus, TurnCommand], TurnStatus] = {
     (_S.RUNNING, _C.STOP): _S.CANCELLED,
     (_S.RUNNING, _C.LOSE): _S.RECOVERING,
     (_S.RUNNING, _C.HAND_OVER): _S.RECOVERING,
+    (_S.RUNNING, _C.WAIT): _S.WAITING,
+    (_S.WAITING, _C.CLAIM): _S.RUNNING,
     (_S.WAITING, _C.FAIL): _S.FAILED,
     (_S.WAITING, _C.STOP): _S.CANCELLED,
 }

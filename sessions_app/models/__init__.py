@@ -3,6 +3,7 @@ from sessions_app.models.idempotency import IdempotencyRecord
 from sessions_app.models.personal import ComposerDraft, PersonalState
 from sessions_app.models.session import Session
 from sessions_app.models.turn import Attempt, Turn
+from sessions_app.models.wait import Wait
 
 __all__ = [
     "Attempt",
@@ -12,4 +13,5 @@ __all__ = [
     "PersonalState",
     "Session",
     "Turn",
+    "Wait",
 ]

@@ -129,5 +129,10 @@ class Session(models.Model):
 
     @property
     def is_working(self) -> bool:
-        """A turn runs, is queued and not held, or is recovering."""
-        return self.live_attempt_id is not None or self.ready_at is not None
+        """A turn runs, is queued and not held, is recovering, or waits for people."""
+        return self.live_attempt_id is not None or self.ready_at is not None or self.is_waiting
+
+    @property
+    def is_waiting(self) -> bool:
+        """Nothing goes on before somebody decides: told by the stop reason, without a query."""
+        return (self.stop_reason or {}).get("type") == "requires_action"

@@ -21,6 +21,7 @@ TURN_STATUS_AFTER = {
     "turn.queued": TurnStatus.QUEUED,
     "turn.started": TurnStatus.RUNNING,
     "attempt.started": TurnStatus.RUNNING,
+    "turn.waiting": TurnStatus.WAITING,
     "turn.recovering": TurnStatus.RECOVERING,
     "turn.completed": TurnStatus.COMPLETED,
     "turn.failed": TurnStatus.FAILED,

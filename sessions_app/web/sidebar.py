@@ -24,7 +24,11 @@ from sessions_app.wire import is_unread
 FIRST_PAGE = {"pinned": 20, "active": 20, "today": 10}
 OTHER_FIRST_PAGE = 6
 NEXT_PAGE = 30
-WORKING = Q(live_attempt_id__isnull=False) | Q(ready_at__isnull=False)
+WORKING = (
+    Q(live_attempt_id__isnull=False)
+    | Q(ready_at__isnull=False)
+    | Q(stop_reason__type="requires_action")
+)
 TITLES = {
     "pinned": "Pinned",
     "active": "Active",

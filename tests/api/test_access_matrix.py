@@ -45,6 +45,7 @@ MATRIX: dict[tuple[str, str], str] = {
     ("GET", "openapi.json"): "200 " * len(COLUMNS),
     ("GET", "workspaces"): "200 " * 9 + NO_KEY,
     ("GET", "models"): READ,
+    ("GET", "inbox"): "200 " * 9 + NO_KEY,
     ("GET", "sessions"): READ,
     ("POST", "sessions"): "201 201 201 201 403 404 201 201 403" + NO_KEY,
     ("GET", "sessions/<str:session_id>"): READ,
@@ -62,6 +63,7 @@ MATRIX: dict[tuple[str, str], str] = {
     ("GET", "sessions/<str:session_id>/turns"): READ,
     ("GET", "sessions/<str:session_id>/turns/<str:turn_id>"): READ,
     ("GET", "sessions/<str:session_id>/queue"): READ,
+    ("GET", "sessions/<str:session_id>/pending"): READ,
 }
 STREAM = ("GET", "sessions/<str:session_id>/events/stream")
 BODIES: dict[tuple[str, str], dict[str, Any]] = {

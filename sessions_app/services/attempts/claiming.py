@@ -23,6 +23,7 @@ from sessions_app.models import Attempt, Session, Turn
 from sessions_app.services.attempts.ending import fail_unstarted
 from sessions_app.services.attempts.lease import Claim, Lease
 from sessions_app.services.model_settings import settle_turn
+from sessions_app.services.open_waits import open_event_ids
 
 
 def claim_turn(*, worker: str, token: UUID) -> Claim | None:
@@ -51,7 +52,7 @@ def _claim_in(session: Session, worker: str, token: UUID) -> Claim | None:
     if turn is None:
         Session.objects.filter(pk=session.pk).update(ready_at=None)
         return None
-    if turn.status == TurnStatus.RECOVERING:
+    if turn.status in STARTED_UNFINISHED:
         return _begin_attempt(session, turn, worker, token, [], {})
     try:
         chosen = settle_turn(session=session, turn=turn)
@@ -65,9 +66,16 @@ def _next_turn(session: Session) -> Turn | None:
     """The turn to go on with, else the first in the queue: people before machines."""
     started = session.turns.filter(status__in=sorted(STARTED_UNFINISHED)).first()
     if started is not None:
-        return started if started.status == TurnStatus.RECOVERING else None
+        return started if _may_go_on(started) else None
     queued = session.turns.filter(status=TurnStatus.QUEUED).order_by("source", "rank")
     return queued.select_for_update(no_key=True).first()
+
+
+def _may_go_on(turn: Turn) -> bool:
+    """A waiting turn only when nothing is left to decide: the queue stays behind it."""
+    if turn.status == TurnStatus.WAITING:
+        return not open_event_ids(turn)
+    return turn.status == TurnStatus.RECOVERING
 
 
 def _begin_turn(
