@@ -205,13 +205,17 @@ def parse_answers(questions: Iterable[Mapping[str, Any]], value: Any) -> dict[st
     """Answers by question id, each {text} or {selected, other}: those given, in a settled form.
 
     `questions` as `Question.to_json` wrote them. An optional question may be left out, a required
-    one not. Raises InvalidInput `invalid_answer`, `unknown_question`, `answer_required`; TooLarge
+    one not. Raises InvalidInput `invalid_answer`, `invalid_text`, `unknown_question`, `answer_required`; TooLarge
     `answer_too_large`.
     """
     if not isinstance(value, Mapping):
         raise _bad_answer("", "Use an object: question id → answer.")
     if (path := find_unstorable(dict(value))) is not None:
-        raise _bad_answer(f".{path}", "Use text without NUL and without half surrogate pairs.")
+        raise InvalidInput(
+            "invalid_text",
+            "Send text without NUL and without half surrogate pairs.",
+            param=f"answers.{path}",
+        )
     asked = {question["id"]: question for question in questions}
     for key in value:
         if key not in asked:

@@ -217,7 +217,7 @@ def test_odd_replies_are_refused_with_their_path(asking: Asking) -> None:
     for fields, code, param in [
         ({}, "answer_required", "answers.name"),
         ({"answers": []}, "invalid_answer", "answers"),
-        ({"answers": {"name": {"text": "\x00"}}}, "invalid_answer", "answers.name.text"),
+        ({"answers": {"name": {"text": "\x00"}}}, "invalid_text", "answers.name.text"),
         ({"skip": True}, "not_skippable", "skip"),
     ]:
         error = refused(asking.reply, question, **fields)
