@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
+import orjson
+from django.conf import settings
+
 from core.cursors import decode_cursor, encode_cursor
 from core.errors import InvalidInput
 from orgs.access import Access
@@ -43,9 +46,21 @@ def list_inbox(
         waits = waits.filter(**{side: _position(fingerprint, page)})
     ordered = waits.select_related("session").defer("session__agent_snapshot", "session__metadata")
     found = list(ordered.order_by("-pk" if descending else "pk")[: limit + 1])
-    kept = found[:limit]
-    more = len(found) > limit
+    kept = _within_bounds(found[:limit])
+    more = len(found) > len(kept)
     return InboxPage(kept, encode_cursor(fingerprint, [kept[-1].pk.hex]) if more else None)
+
+
+def _within_bounds(waits: list[Wait]) -> list[Wait]:
+    """At most PAGE_MAX_BYTES of what is asked, but one at least."""
+    kept: list[Wait] = []
+    size = 0
+    for wait in waits:
+        size += len(orjson.dumps(wait.request))
+        if kept and size > settings.PAGE_MAX_BYTES:
+            break
+        kept.append(wait)
+    return kept
 
 
 def _position(fingerprint: str, page: str) -> UUID:

@@ -205,8 +205,8 @@ def parse_answers(questions: Iterable[Mapping[str, Any]], value: Any) -> dict[st
     """Answers by question id, each {text} or {selected, other}: those given, in a settled form.
 
     `questions` as `Question.to_json` wrote them. An optional question may be left out, a required
-    one not. Raises InvalidInput `invalid_answer`, `invalid_text`, `unknown_question`, `answer_required`; TooLarge
-    `answer_too_large`.
+    one not. Raises InvalidInput `invalid_answer`, `invalid_text`, `unknown_question`,
+    `answer_required`; TooLarge `answer_too_large`.
     """
     if not isinstance(value, Mapping):
         raise _bad_answer("", "Use an object: question id → answer.")

@@ -346,3 +346,20 @@ def test_pending_has_the_open_ones_of_one_session(asking: Asking) -> None:
     assert len(list_pending(access=access, session_id=asking.session.pk)) == 1
     with pytest.raises(NotFound):
         list_pending(access=asking.cast.access("outsider"), session_id=asking.session.pk)
+
+
+def test_a_page_of_the_inbox_is_bounded_in_bytes(asking: Asking, settings: Any) -> None:
+    ids = [asking.approval() for _ in range(3)]
+    settings.PAGE_MAX_BYTES = 10
+    access = asking.cast.access("member")
+    first = list_inbox(access=access)
+    second = list_inbox(access=access, page=first.next_page or "")
+    assert [wait.event_id for wait in (*first.rows, *second.rows)] == ids[:2]
+
+
+def test_verification_sees_a_wait_that_log_and_rows_tell_differently(asking: Asking) -> None:
+    asking.approval()
+    assert verify_session(session_id=asking.session.pk) == []
+    Wait.objects.update(status="answered")
+    (problem,) = verify_session(session_id=asking.session.pk)
+    assert "the wait of event" in problem
