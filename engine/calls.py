@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
 import orjson
 
+from core.clock import now, rfc3339
 from core.text import make_storable, make_storable_json, redact
 from engine.context import OpenCall
-from engine.ports import Fact, Tool, ToolCall, ToolContext, ToolOutput
+from engine.ports import Asked, Fact, Tool, ToolCall, ToolContext, ToolOutput
 
 CALLS_PER_RESPONSE_MAX = 128
 NAME_MAX_CHARACTERS = 128
@@ -73,20 +75,24 @@ def tool_use(
     *,
     step: int,
     tool: Tool | None,
+    allowed_tools: frozenset[str],
     max_bytes: int,
 ) -> Fact:
-    """The record of a call about to run; it carries the calls of the response still to come.
+    """The record of a call about to run, or of one that people have to allow first.
 
-    A call is in the log only once it is about to run, so that recovery can tell a call that may
-    have had its effect from one that was never begun.
+    It carries the calls of the response still to come. A call is in the log only once it is about
+    to run, so that recovery can tell one that may have had its effect from one never begun.
     """
-    arguments, _ = read_arguments(call.arguments, max_bytes=max_bytes)
+    arguments, problem = read_arguments(call.arguments, max_bytes=max_bytes)
+    # Nobody is asked about a call that cannot run: the model is told what is wrong with it.
+    is_sound = tool is not None and problem is None and tool.find_problem(arguments) is None
+    asks = tool is not None and tool.spec.policy == "ask" and call.name not in allowed_tools
     payload: dict[str, Any] = {
         "name": call.name,
         "input": arguments,
         "call_id": call.call_id,
         "step": step,
-        "evaluated_permission": tool.spec.policy if tool else "allow",
+        "evaluated_permission": "ask" if asks and is_sound else "allow",
         "repeatable": tool.spec.repeatable if tool else True,
     }
     if following:
@@ -96,24 +102,43 @@ def tool_use(
     return Fact("agent.tool_use", payload)
 
 
-def find_problem(call: OpenCall, tool: Tool | None, known: Sequence[str]) -> str | None:
+def find_problem(
+    call: OpenCall, tool: Tool | None, known: Sequence[str], allowed_tools: frozenset[str]
+) -> str | None:
     """Why this call cannot be run at all, in words for the model."""
     if tool is None:
         names = ", ".join(known) or "none"
         return f"There is no tool named {call.name!r} here. Tools: {names}."
     if set(call.arguments) == {BROKEN_ARGUMENTS}:
         return "The arguments are not a JSON object within the size limit. Send a JSON object."
-    if tool.spec.policy == "ask":
-        return "This tool needs an approval, and nobody can be asked here."
-    return tool.find_problem(call.arguments)
+    if (problem := tool.find_problem(call.arguments)) is not None:
+        return problem
+    if tool.spec.policy == "ask" and not call.is_asked and call.name not in allowed_tools:
+        # Its policy, or what it takes, changed since the call was recorded.
+        return "This tool needs an approval, and nobody was asked. Call it again."
+    return None
 
 
-async def run_tool(tool: Tool, call: OpenCall, context: ToolContext) -> ToolOutput:
+async def run_tool(tool: Tool, call: OpenCall, context: ToolContext) -> ToolOutput | Asked:
     """Run the call. Whatever the tool raises becomes an error result; cancellation passes."""
     try:
         return await tool.run(call.arguments, context)
     except Exception as error:  # a tool may raise anything; the turn goes on
         return ToolOutput(f"The tool failed: {type(error).__name__}: {redact(str(error))}", True)
+
+
+def question(call: OpenCall, asked: Asked) -> Fact:
+    """The record of what a call asks people; its result is their answer."""
+    expires_at = None
+    if asked.expires_in_seconds is not None:
+        expires_at = rfc3339(now() + timedelta(seconds=asked.expires_in_seconds))
+    payload = {
+        "tool_use_id": call.tool_use_id,
+        "questions": list(asked.questions),
+        "allow_skip": asked.allow_skip,
+        "expires_at": expires_at,
+    }
+    return Fact("agent.question", payload)
 
 
 def tool_result(

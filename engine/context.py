@@ -31,22 +31,29 @@ NO_RESULT = "This call was abandoned before it had a result. Look before you rep
 
 @dataclass(frozen=True, slots=True)
 class OpenCall:
-    """A call in the log without its result: it may have had its effect, or not."""
+    """A call in the log without its result: it may have had its effect, or not.
+
+    `is_asked`: it needed an approval. `waits`: for that, or for the answer to its question.
+    `is_started`: it was approved, and its run began.
+    """
 
     tool_use_id: str
     call_id: str
     name: str
     arguments: Mapping[str, Any]
     step: int
+    is_asked: bool = False
+    waits: bool = False
+    is_started: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class TurnState:
     """Where the turn stands.
 
-    `open_calls` were started; `pending_calls` were asked for by the last response and not begun;
+    `open_calls` have no result; `pending_calls` were asked for by the last response and not begun;
     `is_answered`: the last response asked for nothing, so the turn is complete; `asked_by`: the
-    model of the last response.
+    model of the last response; `allowed_tools` need no approval in this session any more.
     """
 
     position: TurnPosition
@@ -54,6 +61,17 @@ class TurnState:
     pending_calls: tuple[ToolCall, ...]
     is_answered: bool
     asked_by: ModelChoice | None
+    allowed_tools: frozenset[str] = frozenset()
+
+    @property
+    def runnable_call(self) -> OpenCall | None:
+        """The next open call that waits for nobody."""
+        return next((call for call in self.open_calls if not call.waits), None)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Nothing is left to do before people have decided."""
+        return bool(self.open_calls) and not (self.runnable_call or self.pending_calls)
 
     @property
     def step(self) -> int:
@@ -67,6 +85,9 @@ class _Call:
     call_id: str
     made: CallMade
     step: int
+    is_asked: bool = False
+    waits: bool = False
+    is_started: bool = False
     result: ToolReturn | None = None
 
 
@@ -98,6 +119,7 @@ def fold(
     """The history to send and the state of turn `turn_id`; events in the order of `seq`."""
     prompts: dict[str, list[str]] = {}
     turns: dict[str, _Turn] = {}
+    allowed: set[str] = set()
     for event in events:
         if event.turn_id is None:
             continue
@@ -105,12 +127,15 @@ def fold(
             prompts.setdefault(event.turn_id, []).append(_text_of(event.body))
         elif event.type == "turn.started":
             turns.setdefault(event.turn_id, _Turn())
+        elif event.type == "user.tool_confirmation" and event.body.get("scope") == "session":
+            allowed.add(str(event.body.get("tool_name")))
+            _decide_call(turns.get(event.turn_id, _Turn()), event.body)
         elif (turn := turns.get(event.turn_id)) is not None:
             _apply(turn, event, provider_id)
     current = turns.setdefault(turn_id, _Turn())
     for key, turn in turns.items():
         turn.prompts = prompts.get(key, [])
-    return _history(turns, turn_id), _state(current)
+    return _history(turns, turn_id), _state(current, frozenset(allowed))
 
 
 def _apply(turn: _Turn, event: LogEvent, provider_id: str) -> None:
@@ -134,6 +159,10 @@ def _apply(turn: _Turn, event: LogEvent, provider_id: str) -> None:
             turn.recent_failures = 0
         case "agent.tool_use":
             _begin_call(turn, body)
+        case "user.tool_confirmation":
+            _decide_call(turn, body)
+        case "agent.tool_started" | "agent.question":
+            _mark_call(turn, event.type, body)
         case "agent.tool_result":
             _end_call(turn, body)
         case "session.status_rescheduled":
@@ -155,7 +184,17 @@ def _begin_call(turn: _Turn, body: Mapping[str, Any]) -> None:
         str(body.get("name", "")),
         arguments if isinstance(arguments, dict) else {},
     )
-    response.calls.append(_Call(str(body.get("id", "")), call_id, made, int(body.get("step") or 0)))
+    is_asked = body.get("evaluated_permission") == "ask"
+    response.calls.append(
+        _Call(
+            str(body.get("id", "")),
+            call_id,
+            made,
+            int(body.get("step") or 0),
+            is_asked,
+            waits=is_asked,
+        )
+    )
     # Each call names all that come after it, so the newest list is the one that counts.
     response.pending = [
         ToolCall(
@@ -167,21 +206,49 @@ def _begin_call(turn: _Turn, body: Mapping[str, Any]) -> None:
     ]
 
 
-def _end_call(turn: _Turn, body: Mapping[str, Any]) -> None:
+def _find_call(turn: _Turn, body: Mapping[str, Any]) -> _Call | None:
+    """The call that an event is about."""
     tool_use_id = body.get("tool_use_id")
     for response in reversed(turn.responses):
         for call in response.calls:
             if call.tool_use_id == tool_use_id:
-                is_error = bool(body.get("is_error"))
-                call.result = ToolReturn(
-                    call.made.call_id, call.made.name, _text_of(body), is_error
-                )
-                return
+                return call
+    return None
 
 
-def _state(turn: _Turn) -> TurnState:
+def _decide_call(turn: _Turn, body: Mapping[str, Any]) -> None:
+    """Allowed: it may run. A denied one has its result at the same moment."""
+    if (call := _find_call(turn, body)) is not None and body.get("result") == "allow":
+        call.waits = False
+
+
+def _mark_call(turn: _Turn, kind: str, body: Mapping[str, Any]) -> None:
+    if (call := _find_call(turn, body)) is None:
+        return
+    if kind == "agent.question":
+        call.waits = True
+    else:
+        call.is_started = True
+
+
+def _end_call(turn: _Turn, body: Mapping[str, Any]) -> None:
+    if (call := _find_call(turn, body)) is not None:
+        is_error = bool(body.get("is_error"))
+        call.result = ToolReturn(call.made.call_id, call.made.name, _text_of(body), is_error)
+
+
+def _state(turn: _Turn, allowed: frozenset[str]) -> TurnState:
     open_calls = [
-        OpenCall(call.tool_use_id, call.call_id, call.made.name, call.made.arguments, call.step)
+        OpenCall(
+            call.tool_use_id,
+            call.call_id,
+            call.made.name,
+            call.made.arguments,
+            call.step,
+            call.is_asked,
+            call.waits,
+            call.is_started,
+        )
         for response in turn.responses
         for call in response.calls
         if call.result is None
@@ -194,6 +261,7 @@ def _state(turn: _Turn) -> TurnState:
         pending_calls=tuple(last.pending) if last else (),
         is_answered=last is not None and not last.calls and not last.pending,
         asked_by=last.model if last else None,
+        allowed_tools=allowed,
     )
 
 

@@ -13,12 +13,22 @@ from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from engine.calls import call_key, find_problem, run_tool, tidy_calls, tool_result, tool_use
+from engine.calls import (
+    call_key,
+    find_problem,
+    question,
+    run_tool,
+    tidy_calls,
+    tool_result,
+    tool_use,
+)
 from engine.context import OpenCall, TurnState, fold
 from engine.failures import describe
 from engine.ports import (
+    Asked,
     Clock,
     Completed,
+    Fact,
     Failed,
     HandedOver,
     LogEvent,
@@ -27,12 +37,14 @@ from engine.ports import (
     Outcome,
     ProviderError,
     Providers,
+    Tool,
     ToolBox,
     ToolCall,
     ToolContext,
     ToolOutput,
     TurnLog,
     TurnTask,
+    Waiting,
 )
 from engine.response import Response, read_response, seal
 
@@ -63,8 +75,8 @@ class TurnLoop:
     clock: Clock
     limits: Limits = field(default_factory=Limits)
     _events: list[LogEvent] = field(default_factory=list)
-    # Calls that this attempt itself wrote down and has not run yet; any other call without a
-    # result was begun by an attempt that is gone.
+    # Calls whose run this attempt itself announced in the log, and that it has not run yet; any
+    # other such call without a result was begun by an attempt that is gone.
     _own_calls: set[str] = field(default_factory=set)
 
     async def run(self, task: TurnTask) -> Outcome:
@@ -74,10 +86,14 @@ class TurnLoop:
             state = self._state(task)
             if state.is_answered:
                 return Completed()
+            if state.is_waiting:
+                if await self._suspend(task):
+                    return Waiting()
+                continue
             if task.stop.is_set():
                 return HandedOver()
-            if state.open_calls:
-                await self._settle_call(state.open_calls[0], state, task)
+            if (call := state.runnable_call) is not None:
+                await self._settle_call(call, state, task)
             elif state.pending_calls:
                 await self._begin_calls(state.pending_calls, state)
             elif state.position.responses >= self.limits.steps:
@@ -93,6 +109,15 @@ class TurnLoop:
     def _state(self, task: TurnTask) -> TurnState:
         return fold(self._events, turn_id=task.turn_id, provider_id="")[1]
 
+    async def _suspend(self, task: TurnTask) -> bool:
+        """False where all was decided while calls still ran: then the log tells how."""
+        if await self.log.suspend():
+            return True
+        self._events = list(await self.log.read())
+        if self._state(task).is_waiting:
+            raise RuntimeError("A call waits, and nobody was asked about it.")
+        return False
+
     # -------------------------------------------------------------------------- the model
 
     async def _ask_model(self, state: TurnState, task: TurnTask) -> Failed | None:
@@ -104,7 +129,7 @@ class TurnLoop:
         facts = seal(response, model, state.step)
         calls = self._tidy(response)
         if calls:
-            facts.append(self._tool_use(calls, model, state.step))
+            facts.append(self._tool_use(calls, model, state.step, state))
         self._note(await self.log.record(facts))
         return None
 
@@ -146,50 +171,68 @@ class TurnLoop:
     def _tidy(self, response: Response) -> list[ToolCall]:
         return tidy_calls(response.calls, max_bytes=self.limits.tool_event_max_bytes)
 
-    def _tool_use(self, calls: Sequence[ToolCall], model: ModelChoice, step: int) -> Any:
+    def _tool_use(
+        self, calls: Sequence[ToolCall], model: ModelChoice, step: int, state: TurnState
+    ) -> Fact:
         call, *following = calls
         return tool_use(
             call,
             following,
             step=step,
             tool=self.tools.find(call.name, model),
+            allowed_tools=state.allowed_tools,
             max_bytes=self.limits.tool_event_max_bytes,
         )
 
     async def _begin_calls(self, calls: Sequence[ToolCall], state: TurnState) -> None:
         """Write the next call down. Its step is that of the response which asked for it."""
         model = state.asked_by or ModelChoice("", "")
-        fact = self._tool_use(calls, model, state.position.responses)
+        fact = self._tool_use(calls, model, state.position.responses, state)
         self._note(await self.log.record([fact]))
 
     async def _settle_call(self, call: OpenCall, state: TurnState, task: TurnTask) -> None:
-        """Give the call its result: by running it, or by saying that its outcome is unknown."""
+        """Give the call its result: by running it, or by saying that its outcome is unknown.
+
+        A call that turns out to ask people has its result later, from them.
+        """
         model = state.asked_by or ModelChoice("", "")
         tool = self.tools.find(call.name, model)
         known = [spec.name for spec in self.tools.offered(model)]
-        problem = find_problem(call, tool, known)
+        problem = find_problem(call, tool, known, state.allowed_tools)
         began = self.clock.monotonic()
-        output: ToolOutput | None = None
+        output: ToolOutput | Asked | None = None
         if problem is not None or tool is None:
             output = ToolOutput(problem or "", is_error=True)
-        elif call.tool_use_id in self._own_calls or tool.spec.repeatable:
+        elif await self._may_run(call, tool):
             context = ToolContext(
                 task.session_id, task.turn_id, call.call_id, call_key(task.turn_id, call)
             )
             output = await run_tool(tool, call, context)
         self._own_calls.discard(call.tool_use_id)
-        fact = tool_result(
-            call,
-            output,
-            duration_ms=round((self.clock.monotonic() - began) * 1000),
-            max_bytes=self.limits.tool_event_max_bytes,
-        )
+        if isinstance(output, Asked):
+            fact = question(call, output)
+        else:
+            fact = tool_result(
+                call,
+                output,
+                duration_ms=round((self.clock.monotonic() - began) * 1000),
+                max_bytes=self.limits.tool_event_max_bytes,
+            )
         self._note(await self.log.record([fact]))
+
+    async def _may_run(self, call: OpenCall, tool: Tool) -> bool:
+        """Not if another attempt began it, unless that does no harm. An approved one is marked."""
+        if call.is_asked and not call.is_started:
+            started = Fact("agent.tool_started", {"tool_use_id": call.tool_use_id})
+            self._note(await self.log.record([started]))
+        return call.tool_use_id in self._own_calls or tool.spec.repeatable
 
     def _note(self, events: Sequence[LogEvent]) -> None:
         self._events.extend(events)
         for event in events:
-            if event.type == "agent.tool_use":
+            if event.type == "agent.tool_started":
+                self._own_calls.add(str(event.body["tool_use_id"]))
+            elif event.type == "agent.tool_use" and event.body["evaluated_permission"] != "ask":
                 self._own_calls.add(str(event.body["id"]))
 
 

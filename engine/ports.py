@@ -221,6 +221,18 @@ class ToolOutput:
     is_error: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A tool's questions for people, instead of an output; their answers become its result.
+
+    `questions` as `sessions_app.domain.questions` writes them.
+    """
+
+    questions: tuple[Mapping[str, Any], ...]
+    allow_skip: bool = False
+    expires_in_seconds: int | None = None
+
+
 class Tool(Protocol):
     @property
     def spec(self) -> ToolSpec: ...
@@ -228,7 +240,7 @@ class Tool(Protocol):
     def find_problem(self, arguments: Mapping[str, Any]) -> str | None:
         """What is wrong with the arguments, in words for the model; None if nothing is."""
 
-    async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolOutput:
+    async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolOutput | Asked:
         """Do it. After cancellation it must have stopped for good when it returns."""
 
 
@@ -266,6 +278,9 @@ class TurnLog(Protocol):
     async def record(self, facts: Sequence[Fact]) -> Sequence[LogEvent]:
         """Write all or none, after the deltas given before; returns them as they are logged."""
 
+    async def suspend(self) -> bool:
+        """The turn waits for people and this attempt is over; False: all is decided meanwhile."""
+
     async def settle(self) -> None:
         """Returns when every delta given so far is in the log."""
 
@@ -299,7 +314,12 @@ class HandedOver:
     """The worker is stopping; the next attempt goes on from the log."""
 
 
-Outcome: TypeAlias = Completed | Failed | HandedOver
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Only people can go on with it. The attempt has been ended already, by `suspend`."""
+
+
+Outcome: TypeAlias = Completed | Failed | HandedOver | Waiting
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,12 +20,14 @@ from engine.ports import (
     LogEvent,
     ModelChoice,
     Outcome,
+    Waiting,
 )
 from sessions_app import eventlog
 from sessions_app.domain.events import Draft
 from sessions_app.eventlog import StoredEvent
 from sessions_app.services import attempts
 from sessions_app.services.attempts import Claim, Lease, LeaseLost
+from sessions_app.services.open_waits import asks
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -56,6 +58,10 @@ class DurableTurnLog:
     async def record(self, facts: Sequence[Fact]) -> Sequence[LogEvent]:
         seqs = await self._entry.record(facts)
         return [self._as_logged(fact, seq) for fact, seq in zip(facts, seqs, strict=True)]
+
+    async def suspend(self) -> bool:
+        await self._entry.settle()
+        return await self._call(attempts.suspend_turn, lease=self._lease)
 
     async def settle(self) -> None:
         await self._entry.settle()
@@ -93,6 +99,8 @@ class DurableTurnLog:
 async def end_attempt(lease: Lease, entry: JournalEntry, outcome: Outcome | None) -> None:
     """Write how the attempt ended; `outcome` None: it was fenced, and has stopped now."""
     try:
+        if isinstance(outcome, Waiting):
+            return
         if outcome is None:
             raise Fenced
         await entry.settle()
@@ -124,8 +132,10 @@ class ServiceStore:
         )
 
     async def write(self, key: object, facts: Sequence[Fact]) -> range:
+        drafts = _drafts(facts)
+        record = attempts.record_ask if any(map(asks, drafts)) else attempts.record
         try:
-            return await in_db_thread(attempts.record, lease=_lease(key), drafts=_drafts(facts))
+            return await in_db_thread(record, lease=_lease(key), drafts=drafts)
         except LeaseLost as error:
             raise Fenced from error
 

@@ -110,6 +110,7 @@ def list_sessions(*, access: Access, query: SessionQuery) -> SessionPage:
 def filter_sessions(*, access: Access, query: SessionQuery) -> SessionQuerySet:
     """All that the query means, unordered, whatever the page."""
     sessions = Session.objects.visible_to(access).with_personal_state(access.user_id)
+    sessions = sessions.with_waits()
     sessions = sessions.filter(workspace_id=query.workspace_id, parent_id=query.parent_id)
     sessions = sessions.filter(origin_type=query.origin_type)
     if query.archived is not Archived.INCLUDE:

@@ -7,10 +7,16 @@ from uuid import UUID
 
 from django.db import models
 from django.db.models import FilteredRelation, Q
+from django.db.models.expressions import RawSQL
 
 from orgs.access import Access
 from orgs.roles import Action
 from sessions_app.domain.vocabulary import Visibility
+
+_OPEN_WAITS = """
+(SELECT count(*) FROM sessions_app_wait AS wait
+ WHERE wait.session_id = sessions_app_session.id AND wait.status = 'open')
+"""
 
 
 # The manager that Django makes of this lives in a module that the name is not in.
@@ -31,3 +37,7 @@ class SessionQuerySet(models.QuerySet["Session"]):  # type: ignore[name-defined]
             read_seq=models.F("mine__read_seq"),
             follows=models.F("mine__follows"),
         )
+
+    def with_waits(self) -> Self:
+        """How many approvals and questions are open, as `open_waits`; counted for shown rows."""
+        return self.annotate(open_waits=RawSQL(_OPEN_WAITS, ()))  # noqa: S611 (a constant)

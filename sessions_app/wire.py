@@ -7,7 +7,8 @@ from typing import Any
 from core.clock import rfc3339
 from core.ids import Prefix, encode_id, event_id
 from orgs.access import Access
-from sessions_app.models import Attempt, Session, Turn
+from sessions_app.domain.vocabulary import WaitKind
+from sessions_app.models import Attempt, Session, Turn, Wait
 
 Json = dict[str, Any]
 
@@ -85,7 +86,7 @@ def row_json(session: Session) -> Json:
         "working": session.is_working,
         "pinned": getattr(session, "pinned_at", None) is not None,
         "unread": is_unread(session),
-        "waiting": 0,
+        "waiting": getattr(session, "open_waits", 0),
         "directory_id": None,
         "parent_id": encode_id(Prefix.SESSION, session.parent_id) if session.parent_id else None,
         "seq": session.head_seq,
@@ -146,6 +147,29 @@ def attempt_json(attempt: Attempt) -> Json:
         "status": attempt.status,
         "started_at": rfc3339(attempt.started_at),
         "ended_at": rfc3339(attempt.ended_at),
+    }
+
+
+def wait_json(wait: Wait) -> Json:
+    """What asks, with all that is needed to answer; its session is loaded."""
+    request = wait.request
+    if wait.kind == WaitKind.APPROVAL:
+        asked: Json = {"input": request["input"]}
+    else:
+        asked = {"questions": request["questions"], "allow_skip": request["allow_skip"]}
+    return {
+        "id": wait.event_id,
+        "type": "wait",
+        "kind": wait.kind,
+        "session_id": wait.session.public_id,
+        "session_title": wait.session.title,
+        "workspace_id": encode_id(Prefix.WORKSPACE, wait.session.workspace_id),
+        "turn_id": encode_id(Prefix.TURN, wait.turn_id),
+        "tool_use_id": wait.tool_use_id,
+        "tool_name": wait.tool_name,
+        **asked,
+        "expires_at": rfc3339(wait.expires_at),
+        "created_at": rfc3339(wait.created_at),
     }
 
 

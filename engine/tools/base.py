@@ -9,7 +9,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from engine.ports import ToolContext, ToolOutput, ToolSpec
+from engine.ports import Asked, ToolContext, ToolOutput, ToolSpec
 
 PROBLEMS_TOLD = 5
 
@@ -28,30 +28,33 @@ R = TypeVar("R")
 class FunctionTool(Generic[A]):
     spec: ToolSpec
     arguments: type[A]
-    function: Callable[[A, ToolContext], Awaitable[ToolOutput]]
+    function: Callable[[A, ToolContext], Awaitable[ToolOutput | Asked]]
+    # What the class of the arguments cannot say: a problem in words, or None.
+    check: Callable[[A], str | None] | None = None
 
     def find_problem(self, arguments: Mapping[str, Any]) -> str | None:
         try:
-            self.arguments.model_validate(arguments)
+            valid = self.arguments.model_validate(arguments)
         except ValidationError as error:
             found = error.errors(include_url=False, include_input=False)[:PROBLEMS_TOLD]
             told = "; ".join(
                 f"{'.'.join(map(str, item['loc'])) or 'arguments'}: {item['msg']}" for item in found
             )
             return f"The arguments do not fit this tool. {told}"
-        return None
+        return self.check(valid) if self.check else None
 
-    async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolOutput:
+    async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolOutput | Asked:
         return await self.function(self.arguments.model_validate(arguments), context)
 
 
 def function_tool(
     name: str,
     arguments: type[A],
-    function: Callable[[A, ToolContext], Awaitable[ToolOutput]],
+    function: Callable[[A, ToolContext], Awaitable[ToolOutput | Asked]],
     *,
     repeatable: bool,
     policy: Literal["allow", "ask"] = "allow",
+    check: Callable[[A], str | None] | None = None,
 ) -> FunctionTool[A]:
     """The tool's description for the model is the function's docstring."""
     schema = arguments.model_json_schema()
@@ -59,7 +62,7 @@ def function_tool(
     schema.pop("description", None)
     description = " ".join((function.__doc__ or "").split())
     return FunctionTool(
-        ToolSpec(name, description, schema, repeatable, policy), arguments, function
+        ToolSpec(name, description, schema, repeatable, policy), arguments, function, check
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import Field
 
 from engine.ports import Tool, ToolContext, ToolOutput
+from engine.tools.asking import question_tool
 from engine.tools.base import Arguments, finish_in_thread, function_tool
 
 LOG_NAME = "probe.log"
@@ -19,6 +20,10 @@ BIG_MAX_BYTES = 50_000_000
 class Append(Arguments):
     line: str = Field(pattern=r"^[^\r\n]*$", max_length=10_000)
     sleep_ms: int = Field(default=0, ge=0)
+
+
+class AppendAsked(Arguments):
+    line: str = Field(pattern=r"^[^\r\n]*$", max_length=10_000)
 
 
 class Lookup(Arguments):
@@ -38,12 +43,17 @@ class Error(Arguments):
 
 
 def probe_tools(home: Path) -> list[Tool]:
-    """The probes that ask nobody; their effects go to `probe.log` in `home`."""
+    """All probes; their effects go to `probe.log` in `home`."""
     path = home / LOG_NAME
 
     async def append(arguments: Append, context: ToolContext) -> ToolOutput:
         """Waits, then appends one line to the probe log."""
         await asyncio.sleep(arguments.sleep_ms / 1000)
+        await finish_in_thread(lambda: append_line(path, arguments.line))
+        return ToolOutput(f"appended {arguments.line}")
+
+    async def append_asked(arguments: AppendAsked, context: ToolContext) -> ToolOutput:
+        """Appends one line to the probe log, after somebody has approved it."""
         await finish_in_thread(lambda: append_line(path, arguments.line))
         return ToolOutput(f"appended {arguments.line}")
 
@@ -71,6 +81,10 @@ def probe_tools(home: Path) -> list[Tool]:
 
     return [
         function_tool("probe.append", Append, append, repeatable=False),
+        function_tool(
+            "probe.append_asked", AppendAsked, append_asked, repeatable=False, policy="ask"
+        ),
+        question_tool("probe.ask", "Asks people structured questions and returns their answers."),
         function_tool("probe.lookup", Lookup, lookup, repeatable=True),
         function_tool("probe.big", Big, big, repeatable=True),
         function_tool("probe.raw", Raw, raw, repeatable=True),

@@ -27,6 +27,12 @@ from sessions_app.services.interruption import interrupt_session
 from sessions_app.services.model_settings import RequestedSettings
 from sessions_app.services.sessions import EndUser, NewSession, SessionChanges, create_session
 from sessions_app.services.turns import Prompt, Receipt, submit_prompt
+from sessions_app.services.waits import (
+    Confirmation,
+    QuestionReply,
+    answer_question,
+    confirm_call,
+)
 
 Values = Mapping[str, Any]
 
@@ -155,19 +161,34 @@ def recheck_created(access: Access, answer: Answer) -> None:
 
 def send(access: Access, session_id: UUID, events: list[dict[str, Any]]) -> Answer:
     """All of the events, or none: the caller holds the transaction."""
-    echoes = []
-    for index, event in enumerate(events):
-        if event["type"] == "user.interrupt":
-            receipt = interrupt_session(access=access, session_id=session_id)
-        else:
-            receipt = submit_prompt(
-                access=access,
-                session_id=session_id,
-                prompt=prompt(event),
-                param=f"events[{index}]",
-            )
-        echoes.append(_echo(receipt))
+    receipts = [
+        _accept(access, session_id, event, f"events[{index}]") for index, event in enumerate(events)
+    ]
+    echoes = [_echo(receipt) for receipt in receipts]
     return Answer(202, orjson.dumps({"data": echoes}).decode(), session_id)
+
+
+def _accept(access: Access, session_id: UUID, event: Values, param: str) -> Receipt:
+    match event["type"]:
+        case "user.interrupt":
+            return interrupt_session(access=access, session_id=session_id)
+        case "user.tool_confirmation":
+            confirmation = Confirmation(
+                event["tool_use_id"],
+                allow=event["result"] == "allow",
+                deny_message=event.get("deny_message") or "",
+                for_session=event["scope"] == "session",
+            )
+            return confirm_call(
+                access=access, session_id=session_id, confirmation=confirmation, param=param
+            )
+        case "user.question_response":
+            reply = QuestionReply(event["question_id"], event["answers"], event["skip"])
+            return answer_question(access=access, session_id=session_id, reply=reply, param=param)
+        case _:
+            return submit_prompt(
+                access=access, session_id=session_id, prompt=prompt(event), param=param
+            )
 
 
 def echo_json(receipt: Receipt) -> str:

@@ -34,7 +34,7 @@ class EventsView(ApiView):
     @extend_schema(
         operation_id="events_send",
         tags=["Events"],
-        summary="Send prompts and interrupts: all are accepted, or none.",
+        summary="Send prompts, interrupts and answers: all are accepted, or none.",
         parameters=[IDEMPOTENCY],
         request=requests.SendEvents,
         responses={202: responses.SentEvents},

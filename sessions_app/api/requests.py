@@ -21,8 +21,6 @@ BLOCKS_MAX = 100  # in one message
 EVENT_PAGE, EVENT_PAGE_MAX = 100, 1_000
 EVENT_TYPES_TO_COME = frozenset(
     {
-        "user.tool_confirmation",
-        "user.question_response",
         "user.custom_tool_result",
         "user.tool_result",
         "user.define_outcome",
@@ -171,9 +169,55 @@ class UserInterrupt(StrictSerializer):
     type = Choice([("user.interrupt", "user.interrupt")])
 
 
+class UserToolConfirmation(StrictSerializer):
+    """Allow or deny a call that waits; `scope` session: this tool asks no more in this session."""
+
+    ignored = frozenset({"session_thread_id"})
+
+    type = Choice([("user.tool_confirmation", "user.tool_confirmation")])
+    tool_use_id = Text(max_length=200, help_text="The id of the `agent.tool_use` event.")
+    result = Choice([("allow", "allow"), ("deny", "deny")])
+    deny_message = Text(required=False, allow_null=True, help_text="Told to the model.")
+    scope = Choice([("once", "once"), ("session", "session")], default="once")
+
+
+@extend_schema_field(
+    {
+        "type": "object",
+        "additionalProperties": {
+            "type": "object",
+            "properties": {
+                "text": {"type": "string"},
+                "selected": {"type": "array", "items": {"type": "string"}},
+                "other": {"type": "string"},
+            },
+            "additionalProperties": False,
+        },
+    }
+)
+class Answers(serializers.Field[Any, Any, Any, Any]):
+    """Question id → {text}, or {selected, other}. What it must be depends on the question."""
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        if not isinstance(data, Mapping):
+            raise serializers.ValidationError("Use an object.", code="invalid_type")
+        return dict(data)
+
+
+class UserQuestionResponse(StrictSerializer):
+    """Answer a structured question, or skip it where that is allowed."""
+
+    type = Choice([("user.question_response", "user.question_response")])
+    question_id = Text(max_length=200, help_text="The id of the `agent.question` event.")
+    answers = Answers(default=dict)
+    skip = Flag(default=False)
+
+
 EVENT_SHAPES: Mapping[str, type[StrictSerializer]] = {
     "user.message": UserMessage,
     "user.interrupt": UserInterrupt,
+    "user.tool_confirmation": UserToolConfirmation,
+    "user.question_response": UserQuestionResponse,
 }
 
 
@@ -346,6 +390,13 @@ class EventListQuery(QuerySerializer):
 
 class TurnListQuery(PageQuery):
     order = Choice([("asc", "asc"), ("desc", "desc")], default="asc")
+
+
+class InboxQuery(PageQuery):
+    workspace_id = PublicId(Prefix.WORKSPACE, required=False)
+    order = Choice(
+        [("asc", "asc"), ("desc", "desc")], default="asc", help_text="asc: the longest wait first."
+    )
 
 
 class ModelListQuery(PageQuery):

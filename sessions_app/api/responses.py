@@ -13,6 +13,7 @@ from sessions_app.domain.vocabulary import (
     SessionStatus,
     TurnStatus,
     Visibility,
+    WaitKind,
 )
 from sessions_app.models.choices import choices_of
 
@@ -151,6 +152,25 @@ class QueueObject(serializers.Serializer[Any]):
     version = serializers.IntegerField()
 
 
+class WaitObject(serializers.Serializer[Any]):
+    """Something that asks people. `id` is that of the event: what the answer names."""
+
+    id = serializers.CharField()
+    type = serializers.ChoiceField(choices=[("wait", "wait")])
+    kind = serializers.ChoiceField(choices=choices_of(WaitKind))
+    session_id = serializers.CharField()
+    session_title = serializers.CharField()
+    workspace_id = serializers.CharField()
+    turn_id = serializers.CharField()
+    tool_use_id = serializers.CharField()
+    tool_name = serializers.CharField()
+    input = serializers.DictField(required=False, help_text="Of an approval: the arguments.")
+    questions = serializers.ListField(child=serializers.DictField(), required=False)
+    allow_skip = serializers.BooleanField(required=False)
+    expires_at = moment(allow_null=True)
+    created_at = moment()
+
+
 class DraftObject(serializers.Serializer[Any]):
     type = serializers.ChoiceField(choices=[("draft", "draft")])
     text = serializers.CharField()
@@ -204,6 +224,10 @@ class EventPageObject(_Page):
 
 class TurnPageObject(_Page):
     data = TurnObject(many=True)  # type: ignore[assignment]
+
+
+class WaitPageObject(_Page):
+    data = WaitObject(many=True)  # type: ignore[assignment]
 
 
 class WorkspacePageObject(_Page):

@@ -23,6 +23,7 @@ from sessions_app.api.personal import DraftView, PinView, ReadMarkView
 from sessions_app.api.routing import no_such_route
 from sessions_app.api.sessions import ArchiveView, SessionsView, SessionView, UnarchiveView
 from sessions_app.api.turns import QueueView, TurnsView, TurnView
+from sessions_app.api.waits import InboxView, PendingView
 from sessions_app.streaming.sse import session_stream_view
 
 SESSION = "sessions/<str:session_id>"
@@ -32,6 +33,7 @@ urlpatterns = [
     path("openapi.json", openapi_view),
     path("workspaces", WorkspacesView.as_view()),
     path("models", ModelsView.as_view()),
+    path("inbox", InboxView.as_view()),
     path("sessions", SessionsView.as_view()),
     path(SESSION, SessionView.as_view()),
     path(f"{SESSION}/archive", ArchiveView.as_view()),
@@ -54,5 +56,6 @@ urlpatterns = [
     path(f"{SESSION}/retry", RetryView.as_view()),
     path("workspaces/<str:workspace_id>/pause", WorkspacePauseView.as_view()),
     path("workspaces/<str:workspace_id>/resume", WorkspaceResumeView.as_view()),
+    path(f"{SESSION}/pending", PendingView.as_view()),
     re_path("", no_such_route),
 ]

@@ -103,6 +103,29 @@ class Forked:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolConfirmation:
+    """`result` allow or deny; `scope` once, or session: this tool asks no more in this session."""
+
+    tool_use_id: str
+    tool_name: str
+    result: str
+    author: Json
+    scope: str = "once"
+    deny_message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionResponse:
+    """`question_id` is the id of the agent.question event; `answers` by the questions' own ids."""
+
+    question_id: str
+    tool_use_id: str
+    answers: Json
+    skip: bool
+    author: Json
+
+
+@dataclass(frozen=True, slots=True)
 class TurnQueued:
     """`retry_of`: the failed turn whose prompt this is again."""
 
@@ -163,6 +186,13 @@ class TurnRecovering:
 
 
 @dataclass(frozen=True, slots=True)
+class TurnWaiting:
+    """`event_ids`: the events that ask, as in the stop reason of the session."""
+
+    event_ids: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
 class AttemptEnded:
     outcome: str
 
@@ -216,8 +246,37 @@ class ToolUse:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolStarted:
+    """An approved call begins to run: from here on its effect may have happened."""
+
+    tool_use_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """`questions` as `domain.questions` writes them; `expires_at` RFC 3339."""
+
+    tool_use_id: str
+    questions: Sequence[Json]
+    allow_skip: bool
+    expires_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionClosed:
+    """`outcome`: answered, skipped, expired or cancelled."""
+
+    question_id: str
+    tool_use_id: str
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
 class ToolResult:
-    """`tool_use_id` is the id of the agent.tool_use event; `outcome` ok, error or unknown."""
+    """`tool_use_id` is the id of the agent.tool_use event.
+
+    `outcome`: ok, error, unknown; denied or expired by whom it waited for; cancelled, not run.
+    """
 
     tool_use_id: str
     call_id: str

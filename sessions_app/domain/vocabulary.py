@@ -70,6 +70,21 @@ class TurnSource(StrEnum):
     MACHINE = "machine"
 
 
+class WaitKind(StrEnum):
+    """What a turn may wait for."""
+
+    APPROVAL = "approval"
+    QUESTION = "question"
+    CHILDREN = "children"
+
+
+class WaitStatus(StrEnum):
+    OPEN = "open"
+    ANSWERED = "answered"
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+
+
 STARTED_UNFINISHED = frozenset({TurnStatus.RUNNING, TurnStatus.WAITING, TurnStatus.RECOVERING})
 TERMINAL_TURN = frozenset(
     {

@@ -4,6 +4,7 @@ from sessions_app.models.idempotency import IdempotencyRecord
 from sessions_app.models.personal import ComposerDraft, PersonalState
 from sessions_app.models.session import Session
 from sessions_app.models.turn import QUEUE_ORDER, Attempt, Turn
+from sessions_app.models.wait import Wait
 
 __all__ = [
     "QUEUE_ORDER",
@@ -14,5 +15,6 @@ __all__ = [
     "PersonalState",
     "Session",
     "Turn",
+    "Wait",
     "WorkspaceHold",
 ]

@@ -151,3 +151,8 @@ class Session(models.Model):
     @property
     def is_paused(self) -> bool:
         return self.paused_at is not None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Nothing goes on before somebody decides: told by the stop reason, without a query."""
+        return (self.stop_reason or {}).get("type") == "requires_action"

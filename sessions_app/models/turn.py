@@ -14,6 +14,7 @@ from sessions_app.domain.vocabulary import (
     AttemptStatus,
     TurnSource,
     TurnStatus,
+    WaitStatus,
 )
 from sessions_app.models.choices import choices_of, known
 from sessions_app.models.session import Session
@@ -79,6 +80,8 @@ class Turn(models.Model):
     @property
     def may_be_claimed(self) -> bool:
         """It has started, and nothing but a worker is missing."""
+        if self.status == TurnStatus.WAITING:
+            return not self.waits.filter(status=WaitStatus.OPEN).exists()
         return self.status == TurnStatus.RECOVERING
 
     @property

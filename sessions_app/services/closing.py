@@ -9,14 +9,18 @@ from sessions_app import eventlog
 from sessions_app.domain.events import Draft
 from sessions_app.eventlog import StoredEvent
 from sessions_app.models import Turn
+from sessions_app.services.open_waits import close_open_waits
 
 CLOSING_TYPES = (
     "attempt.started",
     "agent.message_delta",
     "agent.message",
     "agent.tool_use",
+    "agent.tool_started",
+    "agent.question",
     "agent.tool_result",
 )
+NEVER_RUN = "This call was not run: the turn ended while it waited for a person."
 UNKNOWN_OUTCOME = (
     "The outcome of this call is unknown: the turn was stopped while it ran. "
     "Look before repeating it."
@@ -24,7 +28,7 @@ UNKNOWN_OUTCOME = (
 
 
 def closing_drafts(turn: Turn, attempt: int | None) -> list[Draft]:
-    """Seals the partial text of the attempt's message and closes open calls as unknown."""
+    """Closes what the turn leaves open: the partial text of its message, calls, waits."""
     if turn.started_seq is None:
         return []
     events = eventlog.read_turn(
@@ -33,7 +37,11 @@ def closing_drafts(turn: Turn, attempt: int | None) -> list[Draft]:
         since=turn.started_seq,
         types=CLOSING_TYPES,
     )
-    return [*_sealed_text(turn, events, attempt), *_closed_calls(turn, events, attempt)]
+    return [
+        *_sealed_text(turn, events, attempt),
+        *close_open_waits(turn),
+        *_closed_calls(turn, events, attempt),
+    ]
 
 
 def _sealed_text(turn: Turn, events: Sequence[StoredEvent], attempt: int | None) -> list[Draft]:
@@ -65,25 +73,27 @@ def _sealed_text(turn: Turn, events: Sequence[StoredEvent], attempt: int | None)
 
 
 def _closed_calls(turn: Turn, events: Sequence[StoredEvent], attempt: int | None) -> list[Draft]:
+    """Those that ran as unknown; those that waited for a person as never run."""
+    started = {event.data["tool_use_id"] for event in events if event.type == "agent.tool_started"}
+    asked = {event.data["tool_use_id"] for event in events if event.type == "agent.question"}
     answered = {event.data["tool_use_id"] for event in events if event.type == "agent.tool_result"}
     open_calls = [
         event
         for event in events
         if event.type == "agent.tool_use" and event_id(turn.session_id, event.seq) not in answered
     ]
-    return [
-        Draft(
-            "agent.tool_result",
-            {
-                "tool_use_id": event_id(turn.session_id, event.seq),
-                "call_id": event.data["call_id"],
-                "name": event.data["name"],
-                "content": [{"type": "text", "text": UNKNOWN_OUTCOME}],
-                "is_error": True,
-                "outcome": "unknown",
-            },
-            turn_id=turn.pk,
-            attempt=attempt,
-        )
-        for event in open_calls
-    ]
+    drafts = []
+    for event in open_calls:
+        tool_use_id = event_id(turn.session_id, event.seq)
+        is_unstarted = event.data["evaluated_permission"] == "ask" and tool_use_id not in started
+        never_ran = is_unstarted or tool_use_id in asked
+        payload = {
+            "tool_use_id": tool_use_id,
+            "call_id": event.data["call_id"],
+            "name": event.data["name"],
+            "content": [{"type": "text", "text": NEVER_RUN if never_ran else UNKNOWN_OUTCOME}],
+            "is_error": True,
+            "outcome": "cancelled" if never_ran else "unknown",
+        }
+        drafts.append(Draft("agent.tool_result", payload, turn_id=turn.pk, attempt=attempt))
+    return drafts

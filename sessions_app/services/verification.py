@@ -8,10 +8,11 @@ from uuid import UUID
 
 from django.db import connection, transaction
 
+from core.ids import event_id
 from sessions_app import eventlog
 from sessions_app.domain.events import DELTA_TYPES, EVENT_TYPES
 from sessions_app.domain.projection import project
-from sessions_app.domain.vocabulary import TERMINAL_TURN, TurnStatus
+from sessions_app.domain.vocabulary import TERMINAL_TURN, TurnStatus, WaitStatus
 from sessions_app.eventlog import StoredEvent
 from sessions_app.models import Session
 
@@ -21,12 +22,12 @@ TURN_STATUS_AFTER = {
     "turn.queued": TurnStatus.QUEUED,
     "turn.started": TurnStatus.RUNNING,
     "attempt.started": TurnStatus.RUNNING,
+    "turn.waiting": TurnStatus.WAITING,
     "turn.recovering": TurnStatus.RECOVERING,
     "turn.completed": TurnStatus.COMPLETED,
     "turn.failed": TurnStatus.FAILED,
     "turn.cancelled": TurnStatus.CANCELLED,
     "turn.superseded": TurnStatus.SUPERSEDED,
-    "turn.waiting": TurnStatus.WAITING,
     "turn.withdrawn": TurnStatus.WITHDRAWN,
 }
 TERMINAL_EVENTS = frozenset(
@@ -49,6 +50,7 @@ def verify_session(*, session_id: UUID) -> list[str]:
             *_numbering(session, events),
             *_columns(session, events),
             *_turns(session, events),
+            *_waits(session, events),
         ]
 
 
@@ -109,3 +111,18 @@ def _turns(session: Session, events: list[StoredEvent]) -> list[str]:
     problems += [f"turn {turn_id} has no row" for turn_id in folded.keys() - rows.keys()]
     twice = [turn_id for turn_id, count in endings.items() if count > 1]
     return problems + [f"turn {turn_id} ended more than once" for turn_id in twice]
+
+
+def _waits(session: Session, events: list[StoredEvent]) -> list[str]:
+    """What asks and was not decided is what the rows say is open."""
+    asked: dict[str, int] = {}  # tool_use_id → seq of the event that asks
+    for event in events:
+        if event.type == "agent.tool_use" and event.data["evaluated_permission"] == "ask":
+            asked[event_id(session.pk, event.seq)] = event.seq
+        elif event.type == "agent.question":
+            asked[event.data["tool_use_id"]] = event.seq
+        elif event.type in {"user.tool_confirmation", "agent.tool_result"}:
+            asked.pop(event.data["tool_use_id"], None)
+    rows = set(session.waits.filter(status=WaitStatus.OPEN).values_list("event_seq", flat=True))
+    wrong = sorted(rows ^ set(asked.values()))
+    return [f"the wait of event {seq} is open in the row or the log alone" for seq in wrong]

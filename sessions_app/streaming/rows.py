@@ -19,7 +19,9 @@ RowStates = Mapping[UUID, Mapping[UUID, tuple[Any, ...]]]
 # The columns that a row shows. The inner query reads one index in its own order.
 _STATES = """
 SELECT watched.id, row.id, status, title, message_count, model_label, agent_message_seq,
-       started_turn_id IS NOT NULL OR ready_at IS NOT NULL, paused_at IS NOT NULL
+       started_turn_id IS NOT NULL OR ready_at IS NOT NULL, paused_at IS NOT NULL,
+       (SELECT count(*) FROM sessions_app_wait AS wait
+        WHERE wait.session_id = row.id AND wait.status = 'open')
 FROM unnest(%s::uuid[]) AS watched (id)
 CROSS JOIN LATERAL (
     SELECT * FROM sessions_app_session

@@ -153,6 +153,10 @@ def _outcome(call: Call) -> tuple[str, str, str]:
             return duration(call.duration_ms), "", "done"
         case "unknown":
             return "Outcome unknown", "is-unknown", "needs_you"
+        case "denied" | "expired":
+            return call.outcome.capitalize(), "is-failed", "failed"
+        case "cancelled":
+            return "Not run", "is-failed", "failed"
         case _:
             return "Failed", "is-failed", "failed"
 

@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 
 from sessions_app.eventlog import StoredEvent
+from sessions_app.web.waits import wait_facts
 
 Json = dict[str, Any]
 
@@ -314,6 +315,12 @@ class Transcript:
     def _note(self, data: Json) -> list[Change]:
         return [self._append(_item(data, key=data["id"], kind=data["type"]))]
 
+    def _told(self, data: Json) -> list[Change]:
+        """What was asked of people and what they decided, a line each."""
+        item = _item(data, key=data["id"], kind=data["type"])
+        item.facts = wait_facts(data)
+        return [self._append(item)]
+
     def _unknown(self, event: StoredEvent) -> list[Change]:
         item = _item(event.data, key=event.data["id"], kind="_unknown")
         item.facts = {"type": event.type}
@@ -367,6 +374,9 @@ SILENT_TYPES = frozenset(
         "session.status_idle",
         "session.error",
         "attempt.ended",
+        "turn.waiting",
+        "agent.tool_started",
+        "agent.question_closed",
         "model.usage",
         "turn.edited",
         "queue.changed",
@@ -394,6 +404,9 @@ _HANDLERS: dict[str, Callable[[Transcript, Json], list[Change]]] = {
     "session.paused": Transcript._held,
     "session.resumed": Transcript._held,
     "session.forked": Transcript._note,
+    "agent.question": Transcript._told,
+    "user.tool_confirmation": Transcript._told,
+    "user.question_response": Transcript._told,
     "session.archived": Transcript._note,
     "session.unarchived": Transcript._note,
     "session.status_terminated": Transcript._note,

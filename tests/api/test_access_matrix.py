@@ -46,6 +46,7 @@ MATRIX: dict[tuple[str, str], str] = {
     ("GET", "openapi.json"): "200 " * len(COLUMNS),
     ("GET", "workspaces"): "200 " * 9 + NO_KEY,
     ("GET", "models"): READ,
+    ("GET", "inbox"): "200 " * 9 + NO_KEY,
     ("GET", "sessions"): READ,
     ("POST", "sessions"): "201 201 201 201 403 404 201 201 403" + NO_KEY,
     ("GET", "sessions/<str:session_id>"): READ,
@@ -77,6 +78,7 @@ MATRIX: dict[tuple[str, str], str] = {
     ("POST", "workspaces/<str:workspace_id>/resume"): (
         "200 200 403 403 403 404 200 200 403" + NO_KEY
     ),
+    ("GET", "sessions/<str:session_id>/pending"): READ,
 }
 STREAM = ("GET", "sessions/<str:session_id>/events/stream")
 BODIES: dict[tuple[str, str], dict[str, Any]] = {

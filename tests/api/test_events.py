@@ -99,7 +99,7 @@ def test_all_events_of_a_request_are_accepted_or_none(member: Caller, session_pa
         ({"events": [prompt()] * 51}, (400, "too_long", "events")),
         ({"events": [{"type": "agent.message"}]}, (400, "unknown_event_type", "events[0].type")),
         (
-            {"events": [{"type": "user.tool_confirmation", "tool_use_id": "evt_1"}]},
+            {"events": [{"type": "user.custom_tool_result", "tool_use_id": "evt_1"}]},
             (400, "event_type_not_supported_yet", "events[0].type"),
         ),
         ({"events": [{"type": "user.message"}]}, (400, "field_required", "events[0].content")),

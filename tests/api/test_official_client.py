@@ -126,6 +126,40 @@ def test_an_interrupt_stops_a_turn(client: Anthropic) -> None:
                 break
 
 
+def test_a_tool_confirmation_lets_a_waiting_turn_go_on(client: Anthropic) -> None:
+    sessions = client.beta.sessions
+    call = {"tool": "probe.append_asked", "args": {"line": "from the client"}}
+    script = json.dumps({"script": [{"call": [call]}, {"say": "Done."}]})
+    made = sessions.create(
+        agent="default", environment_id="default", extra_body={"model": "demo/scripted"}
+    )
+    told = []
+    with sessions.events.stream(made.id) as stream:
+        sessions.events.send(made.id, events=[user_message(script)])
+        for event in stream:
+            if event.type == "agent.tool_result":
+                told.append(event.content[0].text)
+            if event.type != "session.status_idle":
+                continue
+            if event.stop_reason.type != "requires_action":
+                break
+            (tool_use_id,) = event.stop_reason.event_ids
+            sent = sessions.events.send(
+                made.id,
+                events=[
+                    {
+                        "type": "user.tool_confirmation",
+                        "tool_use_id": tool_use_id,
+                        "result": "allow",
+                    }
+                ],
+            )
+            assert sent.data[0].type == "user.tool_confirmation"
+            assert sent.data[0].tool_use_id == tool_use_id
+    assert event.stop_reason.type == "end_turn"
+    assert told == ["appended from the client"]
+
+
 def test_refusals_are_the_clients_own_errors(client: Anthropic) -> None:
     sessions = client.beta.sessions
     made = sessions.create(agent="default", environment_id="default")

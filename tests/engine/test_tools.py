@@ -76,7 +76,7 @@ def test_probes_exist_in_development_alone(tmp_path: Path) -> None:
     production = build_registry(is_development=False, home=tmp_path).for_turn(None)
     assert production.offered(SCRIPTED) == []
     development = build_registry(is_development=True, home=tmp_path)
-    assert len(development.for_turn(None).offered(SCRIPTED)) == 5
+    assert len(development.for_turn(None).offered(SCRIPTED)) == 7
     assert development.for_turn(None).offered(ASSISTANT) == []
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from sessions_app.domain.vocabulary import (
     TERMINAL_TURN,
     AttemptStatus,
     TurnStatus,
+    WaitStatus,
 )
 from sessions_app.models import Attempt, Session, Turn
 from sessions_app.selectors import list_queue
@@ -42,8 +44,10 @@ from sessions_app.services.queueing import (
 from sessions_app.services.retrying import retry_turn
 from sessions_app.services.turns import Prompt, submit_prompt
 from sessions_app.services.verification import verify_session
+from sessions_app.services.waits import Confirmation, confirm_call
 from tests.factories import WORKER_TOKEN, Cast, delta, make_session
 
+WORK = ["step", "text", "call", "ask", "ask", "wait", "wait", "done", "fail", "leave"]
 pick = st.integers(0, 1_000)
 
 
@@ -119,6 +123,24 @@ class TurnMachine(RuleBasedStateMachine):
                 retry_turn(access=self.access, session_id=self.session.pk)
                 self.accepted += 1
 
+    @rule(which=pick, allow=st.booleans())
+    def decide(self, which: int, allow: bool) -> None:
+        waits = list(self.session.waits.order_by("event_seq"))
+        if not waits:
+            return
+        wait = waits[which % len(waits)]
+        decide = partial(
+            confirm_call,
+            access=self.access,
+            session_id=self.session.pk,
+            confirmation=Confirmation(wait.event_id, allow=allow),
+        )
+        if wait.status == WaitStatus.OPEN:
+            decide()
+        else:
+            with pytest.raises(Conflict, match="already_decided|wait_closed"):
+                decide()
+
     @rule(really=st.integers(0, 9))
     def cancel(self, really: int) -> None:
         if not really:
@@ -137,7 +159,7 @@ class TurnMachine(RuleBasedStateMachine):
         assert not row.is_paused
         self.leases.append(claimed.lease)
 
-    @rule(which=pick, what=st.sampled_from(["step", "text", "call", "done", "fail", "leave"]))
+    @rule(which=pick, what=st.sampled_from(WORK))
     def work(self, which: int, what: str) -> None:
         if not self.leases:
             return
@@ -175,6 +197,11 @@ class TurnMachine(RuleBasedStateMachine):
                 attempts.record(lease=lease, drafts=[delta("words ")])
             case "call":
                 attempts.record(lease=lease, drafts=[call()])
+            case "ask":
+                attempts.record_ask(lease=lease, drafts=[call("ask")])
+            case "wait":
+                is_open = self.session.waits.filter(status=WaitStatus.OPEN).exists()
+                assert attempts.suspend_turn(lease=lease) == is_open
             case "done":
                 attempts.finish_turn(lease=lease, outcome=Completed())
             case "fail":
@@ -216,6 +243,18 @@ class TurnMachine(RuleBasedStateMachine):
             assert row.ready_at >= row.quiet_at
 
     @invariant()
+    def only_a_started_turn_waits_and_the_session_says_for_what(self) -> None:
+        row = self._row()
+        waits = list(self.session.waits.filter(status=WaitStatus.OPEN).order_by("event_seq"))
+        assert {wait.turn_id for wait in waits} <= {row.started_turn_id}
+        started = Turn.objects.filter(pk=row.started_turn_id).first()
+        if started and started.status == TurnStatus.WAITING and waits:
+            event_ids = [wait.event_id for wait in waits]
+            assert row.stop_reason == {"type": "requires_action", "event_ids": event_ids}
+        else:
+            assert (row.stop_reason or {}).get("type") != "requires_action"
+
+    @invariant()
     def nothing_accepted_is_lost(self) -> None:
         assert self.session.turns.count() == self.accepted
 
@@ -223,6 +262,12 @@ class TurnMachine(RuleBasedStateMachine):
         """Left alone with one worker, everything that was accepted comes to its end."""
         with suppress(Conflict):
             resume_session(access=self.access, session_id=self.session.pk)
+        for wait in self.session.waits.filter(status=WaitStatus.OPEN):
+            confirm_call(
+                access=self.access,
+                session_id=self.session.pk,
+                confirmation=Confirmation(wait.event_id, allow=True),
+            )
         self.let_time_pass()
         while (claimed := attempts.claim_turn(worker="w", token=WORKER_TOKEN)) is not None:
             attempts.finish_turn(lease=claimed.lease, outcome=Completed())
@@ -235,13 +280,13 @@ class TurnMachine(RuleBasedStateMachine):
         return Session.objects.get(pk=self.session.pk)
 
 
-def call() -> Draft:
+def call(permission: str = "allow") -> Draft:
     payload = {
         "name": "probe.append",
         "input": {"line": "x"},
         "call_id": "call_1",
         "step": 1,
-        "evaluated_permission": "allow",
+        "evaluated_permission": permission,
         "repeatable": False,
     }
     return Draft("agent.tool_use", payload)

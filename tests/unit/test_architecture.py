@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import sessions_app.services
-from sessions_app import listing, selectors
+from sessions_app import inbox, listing, selectors
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ["config", "engine", "sessions_app", "catalog", "orgs", "core"]
@@ -23,8 +23,9 @@ SOURCES = sorted(
 # Who acts is in the lease, or nobody acts: chores and set-up.
 WITHOUT_ACCESS = {
     "sessions_app.services.attempts",
-    "sessions_app.services.interruption",
     "sessions_app.services.model_settings",
+    "sessions_app.services.open_waits",
+    "sessions_app.services.settling",
     "sessions_app.services.validation",
     "sessions_app.services.verification",
 }
@@ -71,7 +72,7 @@ def works_on_a_held_row(signature: inspect.Signature) -> bool:
 def guarded_modules() -> list[str]:
     found = pkgutil.walk_packages(sessions_app.services.__path__, "sessions_app.services.")
     names = [m.name for m in found if not any(m.name.startswith(w) for w in WITHOUT_ACCESS)]
-    return [*names, selectors.__name__, listing.__name__]
+    return [*names, selectors.__name__, listing.__name__, inbox.__name__]
 
 
 @pytest.mark.parametrize("name", guarded_modules())

@@ -19,6 +19,7 @@ from sessions_app.services.attempts.recording import (
     record_groups,
     start_call,
 )
+from sessions_app.services.attempts.waiting import record_ask, suspend_turn
 
 __all__ = [
     "Claim",
@@ -39,6 +40,8 @@ __all__ = [
     "read_turn_log",
     "reap_expired",
     "record",
+    "record_ask",
     "record_groups",
     "start_call",
+    "suspend_turn",
 ]

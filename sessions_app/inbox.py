@@ -1,0 +1,75 @@
+"""What waits for people, over all sessions that one sees and may control."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+import orjson
+from django.conf import settings
+
+from core.cursors import decode_cursor, encode_cursor
+from core.errors import InvalidInput
+from orgs.access import Access
+from orgs.roles import Action
+from sessions_app.domain.vocabulary import WaitStatus
+from sessions_app.models import Session, Wait
+
+
+@dataclass(frozen=True, slots=True)
+class InboxPage:
+    rows: list[Wait]
+    next_page: str | None
+
+
+def list_inbox(
+    *,
+    access: Access,
+    workspace_id: UUID | None = None,
+    descending: bool = False,
+    limit: int = 20,
+    page: str = "",
+) -> InboxPage:
+    """Open approvals and questions, the longest wait first unless `descending`. One query.
+
+    A workspace that one may not control has none. Raises InvalidInput for a bent cursor.
+    """
+    sessions = Session.objects.visible_to(access).filter(
+        workspace_id__in=access.workspaces_with(Action.SESSION_CONTROL)
+    )
+    if workspace_id is not None:
+        sessions = sessions.filter(workspace_id=workspace_id)
+    waits = Wait.objects.filter(status=WaitStatus.OPEN, session__in=sessions)
+    fingerprint = f"inbox:{workspace_id}:{descending}"
+    if page:
+        side = "pk__lt" if descending else "pk__gt"
+        waits = waits.filter(**{side: _position(fingerprint, page)})
+    ordered = waits.select_related("session").defer("session__agent_snapshot", "session__metadata")
+    found = list(ordered.order_by("-pk" if descending else "pk")[: limit + 1])
+    kept = _within_bounds(found[:limit])
+    more = len(found) > len(kept)
+    return InboxPage(kept, encode_cursor(fingerprint, [kept[-1].pk.hex]) if more else None)
+
+
+def _within_bounds(waits: list[Wait]) -> list[Wait]:
+    """At most PAGE_MAX_BYTES of what is asked, but one at least."""
+    kept: list[Wait] = []
+    size = 0
+    for wait in waits:
+        size += len(orjson.dumps(wait.request))
+        if kept and size > settings.PAGE_MAX_BYTES:
+            break
+        kept.append(wait)
+    return kept
+
+
+def _position(fingerprint: str, page: str) -> UUID:
+    (position,) = decode_cursor(fingerprint, page, [str])
+    try:
+        return UUID(hex=position)
+    except ValueError:
+        raise InvalidInput(
+            "invalid_cursor",
+            "Send the page cursor exactly as the last answer gave it.",
+            param="page",
+        ) from None
