@@ -138,7 +138,7 @@ class TurnMachine(RuleBasedStateMachine):
         if wait.status == WaitStatus.OPEN:
             decide()
         else:
-            with pytest.raises(Conflict, match="already_decided|wait_closed"):
+            with pytest.raises(Conflict, match=r"already_decided|wait_closed"):
                 decide()
 
     @rule(really=st.integers(0, 9))

@@ -23,8 +23,8 @@ from sessions_app.selectors import get_session, list_pending
 from sessions_app.services import attempts
 from sessions_app.services.archiving import archive_session, delete_session
 from sessions_app.services.attempts import Completed, Failed, Lease, LeaseLost
+from sessions_app.services.interruption import interrupt_session
 from sessions_app.services.settling import expire_waits
-from sessions_app.services.turns import interrupt_session
 from sessions_app.services.verification import verify_session
 from sessions_app.services.waits import (
     Confirmation,
