@@ -68,12 +68,6 @@ def list_queue(*, access: Access, session_id: UUID) -> Queue:
     return Queue(list(queued.order_by("source", "rank")), session.queue_version)
 
 
-def find_started_turn(*, access: Access, session_id: UUID) -> Turn | None:
-    """The one turn that has started and not ended."""
-    session = get_session(access=access, session_id=session_id)
-    return session.turns.filter(status__in=sorted(STARTED_UNFINISHED)).first()
-
-
 def find_oldest_unfinished_turn(*, access: Access, session_id: UUID) -> Turn | None:
     """Where a stream without a position begins: at this turn's prompt."""
     session = get_session(access=access, session_id=session_id)

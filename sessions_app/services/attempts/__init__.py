@@ -17,7 +17,6 @@ from sessions_app.services.attempts.recording import (
     read_turn_log,
     record,
     record_groups,
-    start_call,
 )
 
 __all__ = [
@@ -40,5 +39,4 @@ __all__ = [
     "reap_expired",
     "record",
     "record_groups",
-    "start_call",
 ]
