@@ -9,6 +9,7 @@ from typing import Any
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 REDACTED = "[redacted]"
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+# Where a match may begin anywhere its first part is bounded: else long texts cost their square.
 _SECRETS = (
     re.compile(r"(?i)\b(bearer|basic|token)\s+[A-Za-z0-9._~+/=-]{8,}"),
     re.compile(
@@ -16,8 +17,8 @@ _SECRETS = (
         r"(['\"]?\s*[:=]\s*['\"]?)[^\s'\",;]+"
     ),
     re.compile(r"\b(?:sk|pk|sed_w|sed_o|xox[abp]|gh[pousr]|AIza)[-_A-Za-z0-9*]{6,}"),
-    re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s/@:]+:[^\s/@]+@\S+"),
-    re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}(?:\.[A-Za-z0-9_-]*)?"),
+    re.compile(r"\b[a-z][a-z0-9+.-]{0,30}://[^\s/@:]+:[^\s/@]+@\S+"),
+    re.compile(r"\beyJ[A-Za-z0-9_-]{8,4096}\.[A-Za-z0-9_-]{4,}(?:\.[A-Za-z0-9_-]*)?"),
 )
 
 

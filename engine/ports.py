@@ -80,16 +80,6 @@ HistoryItem: TypeAlias = UserText | AgentReply | ToolReturn
 # -------------------------------------------------------------------------------- the provider
 
 
-class Effort(StrEnum):
-    NONE = "none"
-    MINIMAL = "minimal"
-    LOW = "low"
-    MEDIUM = "medium"
-    HIGH = "high"
-    XHIGH = "xhigh"
-    MAX = "max"
-
-
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
     """Which model answers a step; `provider_id` is the provider's slug in its organization."""

@@ -128,7 +128,7 @@ class ApiKeyAdmin(admin.ModelAdmin):
         "expires_at",
     )
     readonly_fields = fields
-    actions: ClassVar = ["revoke"]
+    actions = ("revoke",)
 
     @admin.action(description="Revoke the selected keys", permissions=["revoke"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> None:

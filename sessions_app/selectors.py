@@ -77,12 +77,6 @@ def list_pending(*, access: Access, session_id: UUID) -> list[Wait]:
     return waits
 
 
-def find_started_turn(*, access: Access, session_id: UUID) -> Turn | None:
-    """The one turn that has started and not ended."""
-    session = get_session(access=access, session_id=session_id)
-    return session.turns.filter(status__in=sorted(STARTED_UNFINISHED)).first()
-
-
 def find_oldest_unfinished_turn(*, access: Access, session_id: UUID) -> Turn | None:
     """Where a stream without a position begins: at this turn's prompt."""
     session = get_session(access=access, session_id=session_id)

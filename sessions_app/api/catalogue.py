@@ -16,7 +16,7 @@ from core.api.views import ApiView
 from core.ids import Prefix, encode_id
 from orgs.access import WorkspaceGrant
 from orgs.api.authentication import access_of
-from sessions_app.api import building, requests, responses
+from sessions_app.api import building, queries, responses
 from sessions_app.api.openapi import WORKSPACE
 
 
@@ -45,11 +45,11 @@ class ModelsView(ApiView):
         operation_id="models_list",
         tags=["Catalogue"],
         summary="List the models of a workspace's organization.",
-        parameters=[requests.ModelListQuery, WORKSPACE],
+        parameters=[queries.ModelListQuery, WORKSPACE],
         responses={200: responses.ModelPageObject},
     )
     def get(self, request: Request) -> Response:
-        values = read_query(request.query_params, requests.ModelListQuery)
+        values = read_query(request.query_params, queries.ModelListQuery)
         access = access_of(request)
         organization_id = access.grants[building.workspace_of(access, values)].organization_id
         page = page_of(

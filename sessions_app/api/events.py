@@ -12,7 +12,7 @@ from core.api.pagination import read_query, read_shape
 from core.api.views import ApiView, id_in_path
 from core.ids import Prefix, encode_id
 from orgs.api.authentication import access_of
-from sessions_app.api import building, requests, responses
+from sessions_app.api import building, queries, requests, responses
 from sessions_app.api.openapi import IDEMPOTENCY
 from sessions_app.api.replay import replay
 from sessions_app.services.idempotency import recheck_sent, run_once
@@ -23,11 +23,11 @@ class EventsView(ApiView):
         operation_id="events_list",
         tags=["Events"],
         summary="Read a session's log: oldest first, or newest first from `before`.",
-        parameters=[requests.EventListQuery],
+        parameters=[queries.EventListQuery],
         responses={200: responses.EventPageObject},
     )
     def get(self, request: Request, session_id: str) -> Response:
-        values = read_query(request.query_params, requests.EventListQuery)
+        values = read_query(request.query_params, queries.EventListQuery)
         pk = id_in_path(Prefix.SESSION, session_id)
         return Response(replay(access_of(request), pk, values))
 
@@ -40,7 +40,7 @@ class EventsView(ApiView):
         responses={202: responses.SentEvents},
     )
     def post(self, request: Request, session_id: str) -> Response:
-        read_query(request.query_params, requests.NoQuery)
+        read_query(request.query_params, queries.NoQuery)
         access = access_of(request)
         pk = id_in_path(Prefix.SESSION, session_id)
         values = read_shape(request.data, requests.SendEvents)

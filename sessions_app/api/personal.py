@@ -11,7 +11,7 @@ from core.api.views import ApiView, id_in_path
 from core.ids import Prefix
 from orgs.api.authentication import access_of
 from sessions_app import wire
-from sessions_app.api import requests, responses
+from sessions_app.api import queries, requests, responses
 from sessions_app.models import ComposerDraft
 from sessions_app.selectors import get_session
 from sessions_app.services.composer_drafts import get_draft, save_draft
@@ -27,7 +27,7 @@ class PinView(ApiView):
         responses={200: responses.SessionObject},
     )
     def put(self, request: Request, session_id: str) -> Response:
-        read_query(request.query_params, requests.NoQuery)
+        read_query(request.query_params, queries.NoQuery)
         values = read_shape(request.data, requests.PinChange)
         session = set_pinned(
             access=access_of(request),
@@ -46,7 +46,7 @@ class ReadMarkView(ApiView):
         responses={200: responses.SessionObject},
     )
     def put(self, request: Request, session_id: str) -> Response:
-        read_query(request.query_params, requests.NoQuery)
+        read_query(request.query_params, queries.NoQuery)
         values = read_shape(request.data, requests.ReadMark)
         session = mark_read(
             access=access_of(request),
@@ -64,7 +64,7 @@ class DraftView(ApiView):
         responses={200: responses.DraftObject},
     )
     def get(self, request: Request, session_id: str) -> Response:
-        read_query(request.query_params, requests.NoQuery)
+        read_query(request.query_params, queries.NoQuery)
         access = access_of(request)
         pk = id_in_path(Prefix.SESSION, session_id)
         session = get_session(access=access, session_id=pk)
@@ -79,7 +79,7 @@ class DraftView(ApiView):
         responses={200: responses.DraftObject},
     )
     def put(self, request: Request, session_id: str) -> Response:
-        read_query(request.query_params, requests.NoQuery)
+        read_query(request.query_params, queries.NoQuery)
         access = access_of(request)
         pk = id_in_path(Prefix.SESSION, session_id)
         values = read_shape(request.data, requests.DraftChange)

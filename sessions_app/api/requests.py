@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema_field
 from rest_framework import serializers
 
 from catalog.kinds import ReasoningEffort, Speed
-from core.api.fields import Flag, PublicId, QuerySerializer, StrictSerializer, Text, Whole, range_of
-from core.api.pagination import PageQuery
+from core.api.fields import Flag, PublicId, StrictSerializer, Text, Whole
 from core.ids import MAX_SEQ, Prefix
-from sessions_app.domain.vocabulary import AgentAccess, MemoryScope, SessionStatus, Visibility
-from sessions_app.listing import Archived, Sort
+from sessions_app.domain.vocabulary import AgentAccess, MemoryScope, Visibility
 from sessions_app.models.choices import choices_of
 
 EVENTS_MAX = 50  # in one request
 BLOCKS_MAX = 100  # in one message
-EVENT_PAGE, EVENT_PAGE_MAX = 100, 1_000
 EVENT_TYPES_TO_COME = frozenset(
     {
         "user.custom_tool_result",
@@ -343,65 +340,3 @@ class DraftChange(StrictSerializer):
     expected_version = Whole(
         min_value=0, max_value=2**31 - 1, help_text="The `revision` that this text was made from."
     )
-
-
-class SessionListQuery(PageQuery):
-    workspace_id = PublicId(Prefix.WORKSPACE, required=False)
-    origin_type = Text(default="work", allow_blank=False, max_length=100)
-    query = Text(default="", max_length=200, help_text="Contained in title, preview or id.")
-    archived = Choice(choices_of(Archived), required=False)
-    include_archived = Flag(required=False)
-    pinned = Flag(required=False)
-    parent_id = PublicId(Prefix.SESSION, required=False)
-    agent_id = PublicId(Prefix.AGENT, required=False)
-    sort = Choice(choices_of(Sort), default=Sort.CREATED)
-    order = Choice([("asc", "asc"), ("desc", "desc")], default="desc")
-
-    named: ClassVar = {
-        "statuses[]": serializers.ListField(
-            child=Choice(choices_of(SessionStatus)), required=False, max_length=10
-        ),
-        **range_of("created_at"),
-    }
-
-
-class SessionQueryString(QuerySerializer):
-    origin_type = Text(required=False, max_length=100, help_text="Another partition is 404.")
-
-
-class DeleteQuery(QuerySerializer):
-    stop = Flag(default=False, help_text="Stop what runs, then delete.")
-
-
-class EventListQuery(QuerySerializer):
-    after = Whole(min_value=0, max_value=MAX_SEQ, required=False, help_text="Events beyond it.")
-    before = Whole(min_value=0, max_value=MAX_SEQ, required=False, help_text="Events up to it.")
-    order = Choice(
-        [("asc", "asc"), ("desc", "desc")],
-        required=False,
-        help_text="asc; desc with `before` alone.",
-    )
-    limit = Whole(min_value=1, max_value=EVENT_PAGE_MAX, default=EVENT_PAGE)
-    page = Text(default="", max_length=1_000)
-    compact = Flag(default=False, help_text="Join runs of deltas into one event.")
-
-    named: ClassVar = {"types[]": serializers.ListField(child=Text(max_length=100), required=False)}
-
-
-class TurnListQuery(PageQuery):
-    order = Choice([("asc", "asc"), ("desc", "desc")], default="asc")
-
-
-class InboxQuery(PageQuery):
-    workspace_id = PublicId(Prefix.WORKSPACE, required=False)
-    order = Choice(
-        [("asc", "asc"), ("desc", "desc")], default="asc", help_text="asc: the longest wait first."
-    )
-
-
-class ModelListQuery(PageQuery):
-    workspace_id = PublicId(Prefix.WORKSPACE, required=False)
-
-
-class NoQuery(QuerySerializer):
-    """No parameters."""

@@ -13,7 +13,7 @@ from core.api.views import ApiView, id_in_path
 from core.ids import Prefix
 from orgs.api.authentication import access_of
 from sessions_app import wire
-from sessions_app.api import building, requests, responses
+from sessions_app.api import building, queries, requests, responses
 from sessions_app.api.openapi import IDEMPOTENCY, WORKSPACE
 from sessions_app.listing import list_sessions
 from sessions_app.selectors import get_session
@@ -32,7 +32,7 @@ class SessionsView(ApiView):
         responses={201: responses.SessionObject},
     )
     def post(self, request: Request) -> Response:
-        read_query(request.query_params, requests.NoQuery)
+        read_query(request.query_params, queries.NoQuery)
         access = access_of(request)
         new = building.new_session(access, read_shape(request.data, requests.CreateSession))
         answer = run_once(
@@ -47,12 +47,12 @@ class SessionsView(ApiView):
         operation_id="sessions_list",
         tags=["Sessions"],
         summary="List the root sessions of one workspace, newest first.",
-        parameters=[requests.SessionListQuery, WORKSPACE],
+        parameters=[queries.SessionListQuery, WORKSPACE],
         responses={200: responses.SessionPageObject},
     )
     def get(self, request: Request) -> Response:
         access = access_of(request)
-        values = read_query(request.query_params, requests.SessionListQuery)
+        values = read_query(request.query_params, queries.SessionListQuery)
         found = list_sessions(access=access, query=building.session_query(access, values))
         return Response(page_json(map(wire.listed_session_json, found.rows), found.next_page))
 
@@ -62,11 +62,11 @@ class SessionView(ApiView):
         operation_id="sessions_retrieve",
         tags=["Sessions"],
         summary="Retrieve a session.",
-        parameters=[requests.SessionQueryString],
+        parameters=[queries.SessionQueryString],
         responses={200: responses.SessionObject},
     )
     def get(self, request: Request, session_id: str) -> Response:
-        values = read_query(request.query_params, requests.SessionQueryString)
+        values = read_query(request.query_params, queries.SessionQueryString)
         session = get_session(
             access=access_of(request),
             session_id=id_in_path(Prefix.SESSION, session_id),
@@ -82,7 +82,7 @@ class SessionView(ApiView):
         responses={200: responses.SessionObject},
     )
     def post(self, request: Request, session_id: str) -> Response:
-        read_query(request.query_params, requests.NoQuery)
+        read_query(request.query_params, queries.NoQuery)
         access = access_of(request)
         pk = id_in_path(Prefix.SESSION, session_id)
         session = get_session(access=access, session_id=pk)
@@ -95,11 +95,11 @@ class SessionView(ApiView):
         operation_id="sessions_delete",
         tags=["Sessions"],
         summary="Erase a session with its log.",
-        parameters=[requests.DeleteQuery],
+        parameters=[queries.DeleteQuery],
         responses={200: responses.SessionDeleted},
     )
     def delete(self, request: Request, session_id: str) -> Response:
-        values = read_query(request.query_params, requests.DeleteQuery)
+        values = read_query(request.query_params, queries.DeleteQuery)
         pk = id_in_path(Prefix.SESSION, session_id)
         delete_session(access=access_of(request), session_id=pk, stop=values["stop"])
         return Response({"id": session_id, "type": "session_deleted"})
@@ -114,7 +114,7 @@ class ArchiveView(ApiView):
         responses={200: responses.SessionObject},
     )
     def post(self, request: Request, session_id: str) -> Response:
-        read_query(request.query_params, requests.NoQuery)
+        read_query(request.query_params, queries.NoQuery)
         values = read_shape(request.data, requests.Stoppable)
         session = archive_session(
             access=access_of(request),
@@ -133,7 +133,7 @@ class UnarchiveView(ApiView):
         responses={200: responses.SessionObject},
     )
     def post(self, request: Request, session_id: str) -> Response:
-        read_query(request.query_params, requests.NoQuery)
+        read_query(request.query_params, queries.NoQuery)
         read_shape(request.data, requests.Nothing)
         session = unarchive_session(
             access=access_of(request), session_id=id_in_path(Prefix.SESSION, session_id)

@@ -13,7 +13,7 @@ from core.errors import InvalidInput
 from core.ids import Prefix
 from orgs.api.authentication import access_of
 from sessions_app import wire
-from sessions_app.api import requests, responses
+from sessions_app.api import queries, responses
 from sessions_app.selectors import get_turn, list_queue, list_turns
 
 NUMBER_MAX = 2**31 - 1
@@ -24,11 +24,11 @@ class TurnsView(ApiView):
         operation_id="turns_list",
         tags=["Turns"],
         summary="List a session's turns, oldest first.",
-        parameters=[requests.TurnListQuery],
+        parameters=[queries.TurnListQuery],
         responses={200: responses.TurnPageObject},
     )
     def get(self, request: Request, session_id: str) -> Response:
-        values = read_query(request.query_params, requests.TurnListQuery)
+        values = read_query(request.query_params, queries.TurnListQuery)
         pk = id_in_path(Prefix.SESSION, session_id)
         turns = list_turns(access=access_of(request), session_id=pk).prefetch_related(None)
         is_descending, scope = values["order"] == "desc", f"turns:{pk}:{values['order']}"
@@ -51,7 +51,7 @@ class TurnView(ApiView):
         responses={200: responses.TurnWithAttempts},
     )
     def get(self, request: Request, session_id: str, turn_id: str) -> Response:
-        read_query(request.query_params, requests.NoQuery)
+        read_query(request.query_params, queries.NoQuery)
         turn = get_turn(
             access=access_of(request),
             session_id=id_in_path(Prefix.SESSION, session_id),
@@ -68,7 +68,7 @@ class QueueView(ApiView):
         responses={200: responses.QueueObject},
     )
     def get(self, request: Request, session_id: str) -> Response:
-        read_query(request.query_params, requests.NoQuery)
+        read_query(request.query_params, queries.NoQuery)
         queue = list_queue(
             access=access_of(request), session_id=id_in_path(Prefix.SESSION, session_id)
         )

@@ -11,7 +11,7 @@ from core.api.views import ApiView, id_in_path
 from core.ids import Prefix
 from orgs.api.authentication import access_of
 from sessions_app import wire
-from sessions_app.api import requests, responses
+from sessions_app.api import queries, responses
 from sessions_app.inbox import list_inbox
 from sessions_app.selectors import list_pending
 
@@ -24,7 +24,7 @@ class PendingView(ApiView):
         responses={200: responses.WaitPageObject},
     )
     def get(self, request: Request, session_id: str) -> Response:
-        read_query(request.query_params, requests.NoQuery)
+        read_query(request.query_params, queries.NoQuery)
         waits = list_pending(
             access=access_of(request), session_id=id_in_path(Prefix.SESSION, session_id)
         )
@@ -36,11 +36,11 @@ class InboxView(ApiView):
         operation_id="inbox_list",
         tags=["Waits"],
         summary="List what waits for people in all sessions that the caller may control.",
-        parameters=[requests.InboxQuery],
+        parameters=[queries.InboxQuery],
         responses={200: responses.WaitPageObject},
     )
     def get(self, request: Request) -> Response:
-        values = read_query(request.query_params, requests.InboxQuery)
+        values = read_query(request.query_params, queries.InboxQuery)
         found = list_inbox(
             access=access_of(request),
             workspace_id=values.get("workspace_id"),

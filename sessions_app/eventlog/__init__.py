@@ -11,6 +11,7 @@ from sessions_app.eventlog.read import (
     read_after,
     read_after_each,
     read_before,
+    read_texts,
     read_turn,
 )
 from sessions_app.eventlog.refusals import count_refused, refused_writes
@@ -32,6 +33,7 @@ __all__ = [
     "read_after",
     "read_after_each",
     "read_before",
+    "read_texts",
     "read_turn",
     "refused_writes",
     "sum_usage",

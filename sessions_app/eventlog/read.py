@@ -42,6 +42,20 @@ CROSS JOIN LATERAL (
 ) AS event
 ORDER BY session_id, seq
 """
+READ_TEXTS = f"""
+SELECT seq, type, turn_id, attempt, {WIRE} FROM (
+    SELECT event.session_id, event.seq, event.type, event.version, event.turn_id, event.attempt,
+           event.created_at, event.payload || jsonb_build_object('text', run.text) AS payload
+    FROM (
+        SELECT min(seq) AS seq, string_agg(payload ->> 'text', '' ORDER BY seq) AS text
+        FROM sessions_app_event
+        WHERE session_id = %(session)s AND seq > %(after)s AND seq < %(before)s
+          AND type = ANY(%(deltas)s)
+        GROUP BY type, payload ->> 'message_id'
+    ) AS run
+    JOIN sessions_app_event AS event ON event.session_id = %(session)s AND event.seq = run.seq
+) AS joined ORDER BY seq
+"""
 CONSTANTS = {"deltas": sorted(DELTA_TYPES), "inputs": sorted(INPUT_TYPES)}
 
 
@@ -101,6 +115,11 @@ def read_before(
         " ORDER BY seq DESC LIMIT %(limit)s",
         {"session": session_id, "before": before, "limit": limit, "types": _list(types)},
     )
+
+
+def read_texts(*, session_id: UUID, after: int, before: int) -> list[StoredEvent]:
+    """The deltas between two seqs, those of each message as one: its first, with all the text."""
+    return _read(READ_TEXTS, {"session": session_id, "after": after, "before": before})
 
 
 def read_turn(

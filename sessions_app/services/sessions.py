@@ -34,7 +34,6 @@ from sessions_app.selectors import get_session
 from sessions_app.services.model_settings import (
     RequestedSettings,
     effective_settings,
-    require_available,
     resolve_request,
 )
 from sessions_app.services.turns import Prompt, submit_to
@@ -126,10 +125,6 @@ def create_session(*, access: Access, new: NewSession) -> Session:
 def _submit_first(session: Session, access: Access, prompts: Sequence[Prompt]) -> None:
     for index, prompt in enumerate(prompts):
         param = f"initial_events[{index}]"
-        requested = resolve_request(
-            organization_id=session.organization_id, requested=prompt.requested
-        )
-        require_available(session=session, requested=requested, param=f"{param}.model")
         session.refresh_from_db(fields=["turn_count", "queue_version", "ready_at"])
         submit_to(session, access=access, prompt=prompt, param=param)
 

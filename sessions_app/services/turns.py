@@ -30,7 +30,11 @@ from sessions_app.services.ending import (
     ready_at,
 )
 from sessions_app.services.holding import inherit_hold, resume_held
-from sessions_app.services.model_settings import RequestedSettings, resolve_request
+from sessions_app.services.model_settings import (
+    RequestedSettings,
+    require_available,
+    resolve_request,
+)
 from sessions_app.services.validation import require_content
 from sessions_app.wire import author_json
 
@@ -86,6 +90,7 @@ def submit_to(session: Session, *, access: Access, prompt: Prompt, param: str = 
     if prompt.input not in {"text", "voice"}:
         raise InvalidInput("invalid_input_kind", "Use text or voice.", param=f"{dot}input")
     requested = resolve_request(organization_id=session.organization_id, requested=prompt.requested)
+    require_available(session=session, requested=requested, param=f"{dot}model")
     if prompt.resume:
         resume_held(session, access=access)
         session.refresh_from_db()

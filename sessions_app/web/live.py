@@ -36,7 +36,6 @@ _SAID = {
 class GrowingText:
     """Renders a growing text block by block: what stands above the last block never changes."""
 
-    length: int = 0
     done_blocks: int = 0  # whole blocks before `start`
     start: int = 0  # where the last block begins
 
@@ -47,7 +46,6 @@ class GrowingText:
         if made.count > 1:
             self.done_blocks += made.count - 1
             self.start += made.last_start
-        self.length = len(text)
         return keep, made.html
 
 
@@ -64,10 +62,6 @@ class LiveRenderer:
     def __post_init__(self) -> None:
         self._page = load_page(session=self.session, up_to=self.after).transcript
         self._page.forget_closed()
-
-    def render(self, event: StoredEvent) -> dict[str, Any] | None:
-        """The patches of one event; None where the page shows nothing for it."""
-        return self.render_all([event])[0]
 
     def render_all(self, events: Sequence[StoredEvent]) -> list[dict[str, Any] | None]:
         """One answer an event. Deltas of one text that come together grow it once, and parts of

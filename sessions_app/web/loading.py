@@ -15,8 +15,6 @@ from sessions_app.web.transcript import Json, Transcript
 
 PAGE_EVENTS = 120
 PAGE_BYTES = 60_000
-BROKEN_DELTAS = 2_000  # of one text that was never finished
-LIVE_DELTAS = 50_000
 _WHOLE_TYPES = frozenset(EVENT_TYPES) - DELTA_TYPES
 _BREAKS = frozenset({"attempt.ended", "turn.recovering", "session.status_rescheduled"})
 _TURN_ENDS = frozenset({"turn.completed", "turn.failed", "turn.cancelled", "turn.superseded"})
@@ -89,21 +87,20 @@ def _with_unsealed(
         elif event.type in {"agent.message", "agent.thinking"}:
             begin = event.seq if begin is not None else None
         elif event.type in _BREAKS and begin is not None:
-            deltas += _deltas(session_id, begin, event.seq, BROKEN_DELTAS)
+            deltas += _deltas(session_id, begin, event.seq)
             begin = None
         elif event.type in _TURN_ENDS:
             begin = None
     if is_newest and begin is not None:
-        deltas += _deltas(session_id, begin, ceiling, LIVE_DELTAS)
+        deltas += _deltas(session_id, begin, ceiling)
     return sorted([*events, *deltas], key=lambda event: event.seq) if deltas else events
 
 
-def _deltas(session_id: UUID, after: int, before: int, limit: int) -> list[StoredEvent]:
+def _deltas(session_id: UUID, after: int, before: int) -> list[StoredEvent]:
+    """Whole, as a page that was open all the time has them."""
     if before - after <= 1:
         return []
-    limit = min(limit, before - after - 1)
-    found = eventlog.read_after(session_id=session_id, after=after, limit=limit, types=DELTA_TYPES)
-    return [event for event in found if event.seq < before]
+    return eventlog.read_texts(session_id=session_id, after=after, before=before)
 
 
 def _find_prompt(session_id: UUID, turn: str) -> Json | None:

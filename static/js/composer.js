@@ -30,7 +30,7 @@ class ComposerBox extends HTMLElement {
 
   pressed(event) {
     if (event.key !== "Enter" || event.shiftKey || event.altKey) return;
-    if (event.isComposing || event.keyCode === 229 || this.justComposed) return;
+    if (event.isComposing || event.keyCode === 229) return;
     event.preventDefault();
     this.form.requestSubmit();
   }

@@ -80,3 +80,11 @@ def test_an_effort_alone_is_told_with_the_model_that_it_is_for(
         send(cast, session)
         claim()
     assert change(cast, session, reasoning_effort="high").model_label == "Demo assistant · high"
+
+
+def test_a_workspace_without_a_default_agent_gets_one_again(cast: Cast) -> None:
+    make_session(cast)
+    Agent.objects.update(is_default=False)
+    again = make_session(cast)
+    agent = Agent.objects.get()
+    assert (again.agent_id, agent.is_default) == (agent.pk, True)

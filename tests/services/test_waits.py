@@ -18,11 +18,12 @@ from sessions_app.domain.questions import parse_questions
 from sessions_app.domain.vocabulary import Visibility
 from sessions_app.inbox import list_inbox
 from sessions_app.listing import SessionQuery, list_sessions
-from sessions_app.models import Session, Wait
+from sessions_app.models import Session, Turn, Wait
 from sessions_app.selectors import get_session, list_pending
 from sessions_app.services import attempts
 from sessions_app.services.archiving import archive_session, delete_session
 from sessions_app.services.attempts import Completed, Failed, Lease, LeaseLost
+from sessions_app.services.holding import pause_session, resume_session
 from sessions_app.services.interruption import interrupt_session
 from sessions_app.services.settling import expire_waits
 from sessions_app.services.verification import verify_session
@@ -153,7 +154,6 @@ def test_a_waiting_session_says_for_what_and_holds_no_worker(asking: Asking) -> 
 def test_the_last_decision_lets_the_same_turn_go_on(asking: Asking) -> None:
     first, second = asking.approval(), asking.question()
     asking.suspend()
-    send(asking.cast, asking.session, "Behind")
     asking.confirm(first)
     assert attempts.claim_turn(worker="w", token=asking.lease.token) is None
     asking.reply(second, answers={"name": {"text": "Tern"}})
@@ -176,12 +176,44 @@ def test_the_second_answer_is_refused_and_told_the_first(asking: Asking) -> None
     assert (wait.decided_by, wait.status) == (asking.cast.second_member, "answered")
 
 
-def test_free_text_decides_nothing(asking: Asking) -> None:
-    """BR-076: typing “approve” is a prompt."""
-    asking.approval()
+def test_a_prompt_replaces_the_wait_and_decides_nothing(asking: Asking) -> None:
+    """BR-076: typing “approve” is a prompt. What was queued before it comes after it."""
+    send(asking.cast, asking.session, "Queued while it ran")
+    approval, question = asking.approval(), asking.question()
     asking.suspend()
     send(asking.cast, asking.session, "approve")
-    assert Wait.objects.get().status == "open"
+    assert set(Wait.objects.values_list("status", flat=True)) == {"cancelled"}
+    assert refused(asking.confirm, approval).code == "wait_closed"
+    assert refused(asking.reply, question, answers={}).code == "wait_closed"
+    turns = dict(asking.session.turns.values_list("preview_text", "status"))
+    assert turns["approve"] == turns["Queued while it ran"] == "queued"
+    assert "superseded" in turns.values()
+    assert Turn.objects.get(pk=claim().lease.turn_id).preview_text == "approve"
+    assert verify_session(session_id=asking.session.pk) == []
+
+
+def test_answers_while_paused_are_taken_and_held(asking: Asking) -> None:
+    approval = asking.approval()
+    asking.suspend()
+    access = asking.cast.access("member")
+    pause_session(access=access, session_id=asking.session.pk)
+    asking.confirm(approval)
+    assert asking.newest()["stop_reason"] == {"type": "paused"}
+    assert attempts.claim_turn(worker="w", token=asking.lease.token) is None
+    resume_session(access=access, session_id=asking.session.pk)
+    assert claim().lease.turn_id == asking.lease.turn_id
+    assert verify_session(session_id=asking.session.pk) == []
+
+
+def test_a_resume_leaves_what_still_waits_waiting(asking: Asking) -> None:
+    approval = asking.approval()
+    asking.suspend()
+    access = asking.cast.access("member")
+    pause_session(access=access, session_id=asking.session.pk)
+    resume_session(access=access, session_id=asking.session.pk)
+    assert attempts.claim_turn(worker="w", token=asking.lease.token) is None
+    asking.confirm(approval)
+    assert claim().lease.turn_id == asking.lease.turn_id
 
 
 def test_what_nothing_asks_for_is_named(asking: Asking) -> None:

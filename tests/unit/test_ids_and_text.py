@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 from hypothesis import given
@@ -106,6 +107,21 @@ def test_secrets_do_not_survive_redaction(secret: str) -> None:
 
 def test_a_known_key_is_redacted_whatever_it_looks_like() -> None:
     assert redact("bad key zebra-crossing", ["zebra-crossing"]) == f"bad key {REDACTED}"
+
+
+@pytest.mark.parametrize("part", ["a.", "a+", "-eyJaaaaaaaa", "a://b:c", "token ", "cookie = "])
+def test_redacting_ten_times_the_text_takes_about_ten_times_as_long(part: str) -> None:
+    def seconds(length: int) -> float:
+        text = part * (length // len(part))
+        tries = []
+        for _ in range(3):
+            began = time.process_time()
+            redact(text)
+            tries.append(time.process_time() - began)
+        return min(tries)
+
+    # The square would be a hundred times.
+    assert seconds(100_000) < 40 * max(seconds(10_000), 0.0005)
 
 
 def test_clipping_keeps_the_limit() -> None:

@@ -18,7 +18,9 @@ from orgs.roles import WorkspaceRole
 from sessions_app.domain.events import Draft
 from sessions_app.eventlog import append, head
 from sessions_app.models import ComposerDraft, Session
-from tests.factories import PASSWORD, Cast, make_session, send
+from sessions_app.services import attempts
+from sessions_app.web.loading import load_page
+from tests.factories import PASSWORD, Cast, claim, delta, make_session, send
 
 PEOPLE = ["owner", "admin", "member", "second_member", "viewer"]
 JSON = {"HTTP_ACCEPT": "application/json"}
@@ -392,3 +394,18 @@ def test_every_time_on_the_page_is_told_in_the_readers_zone(cast: Cast) -> None:
     page = client.get(f"/s/{session.public_id}/").content.decode()
     assert "2 May 2026, 10:30" in page
     assert "1 May 2026, 22:30" not in page
+
+
+def test_the_text_of_a_broken_attempt_is_whole_after_a_reload(cast: Cast) -> None:
+    session = make_session(cast)
+    send(cast, session)
+    lease = claim().lease
+    attempts.open_step(lease=lease, step=1)
+    attempts.record(lease=lease, drafts=[delta(f"{n} ") for n in range(2_500)])
+    attempts.hand_over(lease=lease)
+    attempts.open_step(lease=claim().lease, step=1)
+    session.refresh_from_db()
+    items = load_page(session=session).transcript.items
+    (broken,) = [item for item in items if item.type == "agent.message"]
+    assert broken.text == "".join(f"{n} " for n in range(2_500))
+    assert broken.is_abandoned

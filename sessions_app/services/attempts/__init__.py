@@ -17,7 +17,6 @@ from sessions_app.services.attempts.recording import (
     read_turn_log,
     record,
     record_groups,
-    start_call,
 )
 from sessions_app.services.attempts.waiting import record_ask, suspend_turn
 
@@ -42,6 +41,5 @@ __all__ = [
     "record",
     "record_ask",
     "record_groups",
-    "start_call",
     "suspend_turn",
 ]

@@ -11,7 +11,6 @@ from django.db import transaction
 
 from catalog.selectors import find_model
 from core.clock import now, rfc3339
-from core.ids import event_id
 from sessions_app import eventlog
 from sessions_app.domain.events import DELTA_TYPES, EVENT_TYPES, Draft
 from sessions_app.domain.settings import PartialSettings, TurnSettings, overlay
@@ -86,12 +85,6 @@ def record_groups(*, groups: Sequence[tuple[Lease, Sequence[Draft]]]) -> GroupRe
         locked=frozenset(lease.attempt_id for lease in missing if lease.attempt_id in live),
         fenced=frozenset(fenced),
     )
-
-
-def start_call(*, lease: Lease, draft: Draft) -> str:
-    """Record a tool call before it runs; returns its `tool_use_id`. Raises LeaseLost."""
-    seqs = _append(lease, [draft], None)
-    return event_id(lease.session_id, seqs[0])
 
 
 def mark_rescheduling(
