@@ -29,7 +29,7 @@ from sessions_app.services.turns import Prompt, submit_prompt
 from sessions_app.streaming.positions import parse_position
 from sessions_app.web.live import LiveRenderer
 from sessions_app.web.pages import find_session
-from sessions_app.web.shell import done, for_people, parse_id
+from sessions_app.web.shell import done, for_people, parse_id, posted_number
 
 LIVE_EVENTS = 500
 
@@ -53,7 +53,7 @@ def begin(request: HttpRequest, workspace: str, *, access: Access) -> HttpRespon
         operation=create,
         recheck=lambda first: _recheck(access, first),
     )
-    _empty_draft(access, workspace_id, _number(request, "draft_revision"))
+    _empty_draft(access, workspace_id, posted_number(request, "draft_revision"))
     public_id = orjson.loads(answer.body)["session"]
     return done(request, f"/s/{public_id}/", session=public_id)
 
@@ -61,11 +61,13 @@ def begin(request: HttpRequest, workspace: str, *, access: Access) -> HttpRespon
 @require_POST
 @for_people
 def send(request: HttpRequest, session: str, *, access: Access) -> HttpResponseBase:
-    """A prompt. The same key again is the same prompt, once."""
+    """A prompt, behind the queue or (`delivery=steer`) now. The same key again is the same one."""
     row = find_session(access, session)
     text = request.POST.get("text", "")
     _require_text(text)
-    prompt = Prompt(content=text, draft_revision=_number(request, "draft_revision"))
+    delivery = request.POST.get("delivery", "queue")
+    revision = posted_number(request, "draft_revision")
+    prompt = Prompt(content=text, delivery=delivery, draft_revision=revision)
 
     def submit() -> Answer:
         receipt = submit_prompt(access=access, session_id=row.pk, prompt=prompt)
@@ -75,7 +77,7 @@ def send(request: HttpRequest, session: str, *, access: Access) -> HttpResponseB
 
     answer = run_once(
         access=access,
-        request=_keyed(request, "web.send", session, {"text": text}),
+        request=_keyed(request, "web.send", session, {"text": text, "delivery": delivery}),
         operation=submit,
         recheck=lambda _: None,
     )
@@ -113,7 +115,7 @@ def pin(request: HttpRequest, session: str, *, access: Access) -> HttpResponseBa
 def read(request: HttpRequest, session: str, *, access: Access) -> HttpResponseBase:
     """Seen up to here."""
     row = find_session(access, session)
-    seq = min(_number(request, "seq") or 0, row.head_seq)
+    seq = min(posted_number(request, "seq") or 0, row.head_seq)
     mark_read(access=access, session_id=row.pk, seq=seq)
     return done(request, f"/s/{session}/", seq=seq)
 
@@ -171,7 +173,7 @@ def _save_draft(
         workspace_id=workspace_id,
         session_id=session_id,
         text=request.POST.get("text", ""),
-        expected_revision=_number(request, "revision") or 0,
+        expected_revision=posted_number(request, "revision") or 0,
     )
     return done(request, "/", revision=draft.revision, at=rfc3339(draft.updated_at))
 
@@ -201,8 +203,3 @@ def _keyed(request: HttpRequest, route: str, target: str, body: dict[str, Any]) 
 def _require_text(text: str) -> None:
     if not text.strip():
         raise InvalidInput("empty_prompt", "Write something first.", param="text")
-
-
-def _number(request: HttpRequest, name: str) -> int | None:
-    text = request.POST.get(name, "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
