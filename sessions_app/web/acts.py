@@ -81,7 +81,9 @@ def send(request: HttpRequest, session: str, *, access: Access) -> HttpResponseB
         operation=submit,
         recheck=lambda _: None,
     )
-    return done(request, f"/s/{session}/#end", **orjson.loads(answer.body))
+    draft = get_draft(access=access, workspace_id=row.workspace_id, session_id=row.pk)
+    kept = {"revision": draft.revision}
+    return done(request, f"/s/{session}/#end", **orjson.loads(answer.body), **kept)
 
 
 @require_POST

@@ -59,14 +59,21 @@ class ComposerBox extends HTMLElement {
     if (answer?.ok) this.fromOtherTab({ ...(await answer.json()), place: this.dataset.draftUrl });
   }
 
+  // All that was sent or written here is on the server.
+  async settled() {
+    await this.line;
+    while (this.saving) await new Promise((done) => setTimeout(done, 30));
+    for (let tries = 0; tries < 3 && this.area.value !== this.saved; tries += 1) await this.save();
+  }
+
   // A queued prompt that is edited: its text stands here, before what was written meanwhile.
   takeBack({ text, revision }) {
     if (revision > this.revision) {
       const since = this.area.value.startsWith(this.saved) ? this.area.value.slice(this.saved.length) : "";
+      this.area.value = text + (since && !this.saved ? "\n\n" : "") + since;
       Object.assign(this, { revision, saved: text });
-      this.area.value = text + since;
-      this.grow();
       this.tellTabs();
+      this.changed();
     }
     this.hint = "Keeps its place in the queue";
     this.note.textContent = this.hint;
@@ -128,7 +135,8 @@ class ComposerBox extends HTMLElement {
     try {
       const fields = { text: attempt.text, draft_revision: attempt.revision, delivery: attempt.delivery };
       const receipt = await post(this.form.action, fields, { key: attempt.key });
-      this.revision = Math.max(this.revision, attempt.revision + 1);
+      // What was never saved was not spent: then the revision is what it was.
+      this.revision = Math.max(this.revision, Math.min(receipt.revision, attempt.revision + 1));
       this.tellTabs();
       session.accepted(node, receipt);
     } catch (problem) {

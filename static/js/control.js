@@ -21,18 +21,22 @@ document.addEventListener("submit", (event) => {
   if (!page() || !form.matches("[data-control], [data-queue]")) return;
   event.preventDefault();
   const button = event.submitter || one("button", form);
+  if (button.ariaDisabled) return;
   const row = button.closest("[data-queued]");
   const menu = form.closest("details.menu");
   if (menu) { menu.open = false; one("summary", menu).focus(); }
   inTurn(() => (row ? changeQueue(row.dataset.queued, button.dataset.do) : command(form, button)));
 });
 
+// Not `disabled` meanwhile: that would take the focus away.
 async function command(form, button) {
   const fields = button.name ? { [button.name]: button.value } : {};
-  button.disabled = true;
+  const hadFocus = document.activeElement === button && matchMedia("(pointer: fine)").matches;
+  button.ariaDisabled = "true";
   try { await post(button.getAttribute("formaction") || form.getAttribute("action"), fields); }
   catch (problem) { tell(problem); }
-  finally { button.disabled = false; await look(); }
+  finally { button.ariaDisabled = null; await look(); }
+  if (hadFocus && !button.isConnected) one("textarea")?.focus();
 }
 
 // The row is found again: an act before this one may have moved it.
@@ -42,7 +46,7 @@ async function changeQueue(turn, act) {
   const box = one("composer-box");
   const fields = { expected_version: one("[name=expected_version]", button.form).value };
   if (button.name) fields[button.name] = button.value;
-  if (act === "edit") await box?.save();
+  if (act === "edit") await box?.settled();
   try {
     const answer = await post(button.getAttribute("formaction"), fields);
     if (act === "edit") box?.takeBack(answer);
