@@ -15,7 +15,7 @@ from core.ids import Prefix, encode_id
 from orgs.access import Access
 from sessions_app import eventlog
 from sessions_app.services.archiving import archive_session, unarchive_session
-from sessions_app.services.composer_drafts import consume_workspace_draft, save_draft
+from sessions_app.services.composer_drafts import consume_workspace_draft, get_draft, save_draft
 from sessions_app.services.idempotency import Answer, KeyedRequest, recheck_sent, run_once
 from sessions_app.services.interruption import interrupt_session
 from sessions_app.services.personal import mark_read, set_pinned
@@ -29,7 +29,7 @@ from sessions_app.services.turns import Prompt, submit_prompt
 from sessions_app.streaming.positions import parse_position
 from sessions_app.web.live import LiveRenderer
 from sessions_app.web.pages import find_session
-from sessions_app.web.shell import done, for_people, parse_id
+from sessions_app.web.shell import done, for_people, parse_id, posted_number
 
 LIVE_EVENTS = 500
 
@@ -41,7 +41,7 @@ def begin(request: HttpRequest, workspace: str, *, access: Access) -> HttpRespon
     workspace_id = parse_id(Prefix.WORKSPACE, workspace)
     text = request.POST.get("text", "")
     _require_text(text)
-    revision = _number(request, "draft_revision")
+    revision = posted_number(request, "draft_revision")
 
     def create() -> Answer:
         new = NewSession(workspace_id=workspace_id, prompts=(Prompt(content=text),))
@@ -65,11 +65,13 @@ def begin(request: HttpRequest, workspace: str, *, access: Access) -> HttpRespon
 @require_POST
 @for_people
 def send(request: HttpRequest, session: str, *, access: Access) -> HttpResponseBase:
-    """A prompt. The same key again is the same prompt, once."""
+    """A prompt, behind the queue or (`delivery=steer`) now. The same key again is the same one."""
     row = find_session(access, session)
     text = request.POST.get("text", "")
     _require_text(text)
-    prompt = Prompt(content=text, draft_revision=_number(request, "draft_revision"))
+    delivery = request.POST.get("delivery", "queue")
+    revision = posted_number(request, "draft_revision")
+    prompt = Prompt(content=text, delivery=delivery, draft_revision=revision)
 
     def submit() -> Answer:
         receipt = submit_prompt(access=access, session_id=row.pk, prompt=prompt)
@@ -79,11 +81,13 @@ def send(request: HttpRequest, session: str, *, access: Access) -> HttpResponseB
 
     answer = run_once(
         access=access,
-        request=_keyed(request, "web.send", session, {"text": text}),
+        request=_keyed(request, "web.send", session, {"text": text, "delivery": delivery}),
         operation=submit,
         recheck=lambda first: recheck_sent(access=access, session_id=first.session_id),
     )
-    return done(request, f"/s/{session}/#end", **orjson.loads(answer.body))
+    draft = get_draft(access=access, workspace_id=row.workspace_id, session_id=row.pk)
+    kept = {"revision": draft.revision}
+    return done(request, f"/s/{session}/#end", **orjson.loads(answer.body), **kept)
 
 
 @require_POST
@@ -117,7 +121,7 @@ def pin(request: HttpRequest, session: str, *, access: Access) -> HttpResponseBa
 def read(request: HttpRequest, session: str, *, access: Access) -> HttpResponseBase:
     """Seen up to here."""
     row = find_session(access, session)
-    seq = min(_number(request, "seq") or 0, row.head_seq)
+    seq = min(posted_number(request, "seq") or 0, row.head_seq)
     mark_read(access=access, session_id=row.pk, seq=seq)
     return done(request, f"/s/{session}/", seq=seq)
 
@@ -175,7 +179,7 @@ def _save_draft(
         workspace_id=workspace_id,
         session_id=session_id,
         text=request.POST.get("text", ""),
-        expected_revision=_number(request, "revision") or 0,
+        expected_revision=posted_number(request, "revision") or 0,
     )
     return done(request, "/", revision=draft.revision, at=rfc3339(draft.updated_at))
 
@@ -192,8 +196,3 @@ def _keyed(request: HttpRequest, route: str, target: str, body: dict[str, Any]) 
 def _require_text(text: str) -> None:
     if not text.strip():
         raise InvalidInput("empty_prompt", "Write something first.", param="text")
-
-
-def _number(request: HttpRequest, name: str) -> int | None:
-    text = request.POST.get(name, "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None

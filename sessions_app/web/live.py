@@ -12,15 +12,16 @@ from typing import Any
 
 from core.errors import NotFound
 from orgs.access import Access
+from orgs.roles import Action
 from sessions_app import selectors
 from sessions_app.domain.events import DELTA_TYPES
 from sessions_app.eventlog import StoredEvent
 from sessions_app.models import Session
+from sessions_app.web.items import Change, Item
 from sessions_app.web.loading import load_page
 from sessions_app.web.markdown import render_blocks
-from sessions_app.web.regions import regions_of, render_regions
+from sessions_app.web.regions import may, regions_of, render_regions
 from sessions_app.web.rendering import render_item
-from sessions_app.web.transcript import Change, Item
 
 Patch = dict[str, Any]
 _SAID = {
@@ -28,7 +29,10 @@ _SAID = {
     "turn.completed": "The answer is complete.",
     "turn.failed": "The turn failed.",
     "turn.cancelled": "The turn was stopped.",
+    "turn.superseded": "A newer prompt took the turn's place.",
     "turn.recovering": "The turn was interrupted and goes on.",
+    "session.paused": "The session is paused.",
+    "session.resumed": "The session goes on.",
 }
 
 
@@ -89,7 +93,9 @@ class LiveRenderer:
         if change.kind == "grow":
             return self._grow(item)
         self._growing.pop(item.key, None)
-        patch = {"op": "put", "key": item.key, "html": render_item(item, session=self.session)}
+        may_control = may(self.access, Action.SESSION_CONTROL, self.session)
+        html = render_item(item, session=self.session, may_control=may_control)
+        patch = {"op": "put", "key": item.key, "html": html}
         return {**patch, "after": self._page.previous_key(item)}
 
     def _grow(self, item: Item) -> Patch:

@@ -11,7 +11,8 @@ from sessions_app import eventlog
 from sessions_app.domain.events import DELTA_TYPES, EVENT_TYPES
 from sessions_app.eventlog import StoredEvent
 from sessions_app.models import Session, Turn
-from sessions_app.web.transcript import Json, Transcript
+from sessions_app.web.items import Json
+from sessions_app.web.transcript import Transcript
 
 PAGE_EVENTS = 120
 PAGE_BYTES = 60_000

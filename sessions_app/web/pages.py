@@ -19,7 +19,7 @@ from sessions_app.listing import Archived, SessionQuery, Sort, list_sessions
 from sessions_app.models import Session
 from sessions_app.services.composer_drafts import get_draft
 from sessions_app.web.loading import load_page
-from sessions_app.web.regions import note_first_words, session_context
+from sessions_app.web.regions import may, note_first_words, session_context
 from sessions_app.web.rendering import render_items
 from sessions_app.web.shell import (
     find_home,
@@ -123,7 +123,11 @@ def session(request: HttpRequest, session: str, *, access: Access) -> HttpRespon
     row = find_session(access, session)
     before = _seq(request.GET.get("before"))
     page = load_page(session=row, before=before)
-    items = render_items(page.transcript.items, session=row, zone=zone(request))
+    # What failed on an earlier page is not the newest.
+    may_act = before is None and may(access, Action.SESSION_CONTROL, row)
+    items = render_items(
+        page.transcript.items, session=row, zone=zone(request), may_control=may_act
+    )
     context: dict[str, Any] = {
         "items": items,
         "earlier": page.before,

@@ -11,21 +11,22 @@ from django.template.loader import render_to_string
 from orgs.access import Access
 from orgs.roles import Action
 from sessions_app import eventlog
-from sessions_app.domain.vocabulary import STARTED_UNFINISHED, SessionStatus, TurnStatus
-from sessions_app.models import QUEUE_ORDER, Session, Turn
+from sessions_app.domain.vocabulary import SessionStatus
+from sessions_app.models import Session, Turn
+from sessions_app.web.strip import strip_context
 
 # Which parts an event may change.
 REGIONS_BY_TYPE: dict[str, frozenset[str]] = {
     "session.updated": frozenset({"title", "model"}),
-    "session.archived": frozenset({"state", "strip", "foot"}),
-    "session.unarchived": frozenset({"state", "strip", "foot"}),
+    "session.archived": frozenset({"state", "strip", "foot", "menu"}),
+    "session.unarchived": frozenset({"state", "strip", "foot", "menu"}),
     "session.status_running": frozenset({"state", "strip"}),
     "session.status_rescheduled": frozenset({"state", "strip"}),
     "session.status_idle": frozenset({"state", "strip"}),
-    "session.status_terminated": frozenset({"state", "strip", "foot"}),
+    "session.status_terminated": frozenset({"state", "strip", "foot", "menu"}),
     "user.message": frozenset({"strip", "state", "title"}),
-    "session.paused": frozenset({"state", "strip", "foot"}),
-    "session.resumed": frozenset({"state", "strip", "foot"}),
+    "session.paused": frozenset({"state", "strip", "menu"}),
+    "session.resumed": frozenset({"state", "strip", "menu"}),
     "queue.changed": frozenset({"strip"}),
     "turn.withdrawn": frozenset({"strip"}),
     "turn.superseded": frozenset({"strip", "usage", "state"}),
@@ -38,8 +39,15 @@ REGIONS_BY_TYPE: dict[str, frozenset[str]] = {
     "step.checkpoint": frozenset({"strip", "model"}),
     "model.usage": frozenset({"usage"}),
 }
-ALL_REGIONS = ("title", "state", "model", "strip", "foot", "usage")
-_STATE_WORDS = {"working": "Working", "failed": "Failed", "retrying": "Waiting", "": ""}
+ALL_REGIONS = ("title", "state", "model", "strip", "foot", "menu", "usage")
+_STATE_WORDS = {
+    "needs_you": "Needs you",
+    "failed": "Failed",
+    "paused": "Paused",
+    "working": "Working",
+    "retrying": "Waiting",
+    "": "",
+}
 
 
 def regions_of(types: Iterable[str]) -> frozenset[str]:
@@ -67,17 +75,26 @@ def note_first_words(sessions: Collection[Session]) -> None:
 
 
 def session_state(session: Session) -> str:
-    """The strongest: failed, working. Empty: idle."""
+    """The strongest: needs you, failed, paused, working. Empty: idle."""
+    reason = (session.stop_reason or {}).get("type")
+    is_at_work = session.is_working or session.status == SessionStatus.RUNNING
+    if reason == "requires_action" and session.started_turn_id is not None:
+        return "needs_you"
+    if reason in {"error", "retries_exhausted"} and not is_at_work:
+        return "failed"
+    if session.is_paused and session.status != SessionStatus.TERMINATED:
+        return "paused"
     if session.status == SessionStatus.RESCHEDULING:
         return "retrying"
-    if session.is_working or session.status == SessionStatus.RUNNING:
-        return "working"
-    reason = (session.stop_reason or {}).get("type")
-    return "failed" if reason in {"error", "retries_exhausted"} else ""
+    return "working" if is_at_work else ""
 
 
 def state_word(state: str) -> str:
     return _STATE_WORDS[state]
+
+
+def may(access: Access, action: Action, session: Session) -> bool:
+    return access.may(action, session.workspace_id, maker_id=session.maker_id)
 
 
 def session_context(
@@ -85,22 +102,20 @@ def session_context(
 ) -> dict[str, Any]:
     """What the named parts show. The session was read with this access just now."""
     state = session_state(session)
-    may_control = access.may(
-        Action.SESSION_CONTROL, session.workspace_id, maker_id=session.maker_id
-    )
     context: dict[str, Any] = {
         "session": session,
         "session_id": session.public_id,
         "title": display_title(session),
         "state": state,
         "state_word": state_word(state),
-        "may_control": may_control,
+        "may_control": may(access, Action.SESSION_CONTROL, session),
+        "may_administer": may(access, Action.SESSION_ADMINISTER, session),
         "is_archived": session.archived_at is not None,
         "is_open": session.archived_at is None and session.status != SessionStatus.TERMINATED,
         "zone": zone,
     }
-    if {"strip", "foot"} & set(names):
-        context |= _work(session)
+    if "strip" in names:
+        context |= strip_context(session)
     if "usage" in names:
         context["usage"] = _usage(session)
     return context
@@ -112,32 +127,6 @@ def render_regions(
     """Markup by name."""
     context = session_context(session=session, access=access, zone=zone, names=names)
     return {name: render_to_string(f"parts/{name}.html", context) for name in sorted(names)}
-
-
-def _work(session: Session) -> dict[str, Any]:
-    unfinished = session.turns.filter(status__in=[*STARTED_UNFINISHED, TurnStatus.QUEUED])
-    turns = list(unfinished.select_related("author", "author_key").order_by(*QUEUE_ORDER))
-    started = next((turn for turn in turns if turn.status != TurnStatus.QUEUED), None)
-    queued = [turn for turn in turns if turn.status == TurnStatus.QUEUED]
-    # The first of an idle session starts at once: it stands in the transcript.
-    waiting = queued if started else queued[1:]
-    ahead = started or (queued[0] if queued else None)
-    return {
-        "running": started,
-        "starting": queued[0] if queued and not started else None,
-        "queued": _queue_rows(waiting, ahead),
-        "is_busy": ahead is not None,
-    }
-
-
-def _queue_rows(waiting: list[Turn], ahead: Turn | None) -> list[dict[str, Any]]:
-    """Each waits for the one before it; the first for the turn that runs."""
-    rows = []
-    for place, turn in enumerate(waiting, start=1):
-        why = f"after {place - 1}" if place > 1 else f"after turn {ahead.number if ahead else '?'}"
-        author = turn.author.name if turn.author else getattr(turn.author_key, "name", "")
-        rows.append({"turn": turn, "place": place, "why": why, "author": author})
-    return rows
 
 
 def _usage(session: Session) -> dict[str, Any]:

@@ -15,9 +15,10 @@ from core.clock import now
 from core.ids import Prefix, encode_id
 from core.text import clip
 from sessions_app.models import Session
+from sessions_app.web.items import Call, Item
 from sessions_app.web.markdown import render_blocks, render_markdown
 from sessions_app.web.times import day_name, duration
-from sessions_app.web.transcript import Call, Item, call_summary
+from sessions_app.web.transcript import call_summary
 
 PROMPT_SHOWN_CHARACTERS = 12_000
 PROMPT_OPEN_CHARACTERS = 1_200
@@ -45,7 +46,9 @@ class Placed:
     day_key: str
 
 
-def render_items(items: list[Item], *, session: Session, zone: tzinfo) -> list[Placed]:
+def render_items(
+    items: list[Item], *, session: Session, zone: tzinfo, may_control: bool = False
+) -> list[Placed]:
     """With a day mark above the first item and above each prompt of a new day."""
     placed: list[Placed] = []
     shown: date | None = None
@@ -55,15 +58,20 @@ def render_items(items: list[Item], *, session: Session, zone: tzinfo) -> list[P
         begins = shown is None or (item.type == "user.message" and day != shown)
         shown = day if begins else shown
         mark = (day_name(day, today), day.isoformat()) if begins else ("", "")
-        placed.append(Placed(render_item(item, session=session, zone=zone), *mark))
+        markup = render_item(item, session=session, zone=zone, may_control=may_control)
+        placed.append(Placed(markup, *mark))
     return placed
 
 
-def render_item(item: Item, *, session: Session, zone: tzinfo | None = None) -> SafeString:
+def render_item(
+    item: Item, *, session: Session, zone: tzinfo | None = None, may_control: bool = False
+) -> SafeString:
+    """`may_control`: the reader may act on it, where it offers an act."""
     context: dict[str, Any] = {
         "item": item,
         "zone": zone,
         "session_id": encode_id(Prefix.SESSION, session.pk),
+        "may_control": may_control,
         **_VIEWS.get(item.type, _no_view)(item),
     }
     return SafeString(render_to_string(f"events/{item.type}.html", context).strip())

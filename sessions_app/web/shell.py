@@ -73,6 +73,11 @@ def parse_id(prefix: Prefix, text: str) -> UUID:
         raise NotFound from None
 
 
+def posted_number(request: HttpRequest, name: str) -> int | None:
+    text = request.POST.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
+
+
 def find_home(request: HttpRequest, access: Access) -> UUID | None:
     """The workspace that was open last, else a shared one, else any."""
     readable = access.workspaces_with(Action.SESSION_READ)

@@ -7,64 +7,14 @@ shows is what a tab that never left shows. This module renders nothing and reads
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 import orjson
 
 from sessions_app.eventlog import StoredEvent
+from sessions_app.web.items import Call, Change, Item, Json, OpenTurn
 from sessions_app.web.waits import wait_facts
-
-Json = dict[str, Any]
-
-
-@dataclass(slots=True)
-class Call:
-    """One tool call; `outcome` is empty while it runs."""
-
-    key: str
-    name: str
-    seq: int
-    at: datetime
-    input: Json
-    outcome: str = ""
-    text: str = ""
-    result_seq: int = 0
-    duration_ms: int | None = None
-
-
-@dataclass(slots=True)
-class Item:
-    """One thing in the transcript. `type` is the event type whose fragment shows it."""
-
-    key: str
-    type: str
-    seq: int
-    at: datetime
-    turn: str = ""
-    text: str = ""
-    is_open: bool = False  # text still grows
-    is_abandoned: bool = False
-    is_interrupted: bool = False
-    calls: list[Call] = field(default_factory=list)
-    facts: Json = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """`kind`: put (new or changed as a whole), grow (text was added), drop."""
-
-    kind: str
-    item: Item
-
-
-@dataclass(slots=True)
-class OpenTurn:
-    id: str
-    number: int = 0
-    step: int = 0
-    model: str = ""
 
 
 class Transcript:
@@ -80,6 +30,8 @@ class Transcript:
         self._interrupt: Json = {}
         self._started: set[str] = set()
         self._next = ""  # the turn that starts at once: its prompt is shown before it does
+        self._next_prompt: Json = {}
+        self._failed: Item | None = None  # the newest failed turn, while nobody has retried it
         self._find_prompt = find_prompt
 
     def add_all(self, events: Iterable[StoredEvent]) -> None:
@@ -97,8 +49,8 @@ class Transcript:
         return self._by_key.get(key)
 
     def previous_key(self, item: Item) -> str:
-        """The item above it; empty for the first."""
-        place = self.items.index(item)
+        """The item above it; empty for the first, and for one that a stream has forgotten."""
+        place = self.items.index(item) if item in self.items else 0
         return self.items[place - 1].key if place else ""
 
     def forget_closed(self) -> None:
@@ -118,8 +70,8 @@ class Transcript:
     # ── Prompts and turns ──
     def _user_message(self, data: Json) -> list[Change]:
         turn = data.get("turn_id", "")
-        if self.turn is None and not self._next:
-            self._next = turn
+        if self.turn is None and not self._next and not self._waiting:
+            self._next, self._next_prompt = turn, data
             return [self._put_prompt(turn, data)]
         self._waiting[turn] = data
         return []
@@ -131,8 +83,29 @@ class Transcript:
         return self._append(item)
 
     def _turn_queued(self, data: Json) -> list[Change]:
-        self._numbers[data.get("turn_id", "")] = data["number"]
-        return []
+        turn = data.get("turn_id", "")
+        self._numbers[turn] = data["number"]
+        changes = self._hold_next() if data.get("held") and turn == self._next else []
+        if self._failed and self._failed.turn == data.get("retry_of"):
+            changes += self._note_failed(None)
+        return changes
+
+    def _hold_next(self) -> list[Change]:
+        """It does not start at once: it stands in the queue, like those behind it."""
+        turn, self._next = self._next, ""
+        if not turn:
+            return []
+        self._waiting[turn] = self._next_prompt
+        item = self._by_key.get(turn)
+        return [self._drop(item)] if item else []
+
+    def _note_failed(self, item: Item | None) -> list[Change]:
+        """Only the newest failed turn may be retried, and only once."""
+        older, self._failed = self._failed, item
+        if older is None:
+            return []
+        older.facts["may_retry"] = False
+        return [Change("put", older)]
 
     def _turn_started(self, data: Json) -> list[Change]:
         turn = data.get("turn_id", "")
@@ -166,7 +139,8 @@ class Transcript:
         number = self.turn.number if self.turn else self._numbers.get(data.get("turn_id", ""), 0)
         changes = self._turn_completed(data)
         item = _item(data, key=data["id"], kind="turn.failed")
-        item.facts = {"number": number, **data["error"]}
+        item.facts = {"number": number, "may_retry": True, **data["error"]}
+        changes += self._note_failed(item)
         self._leave_queue(turn := data.get("turn_id", ""))
         if turn in self._waiting:
             changes.append(self._put_prompt(turn, self._waiting.pop(turn)))
@@ -177,6 +151,8 @@ class Transcript:
         return []
 
     def _turn_cancelled(self, data: Json) -> list[Change]:
+        if self._waiting.pop(data.get("turn_id", ""), None):  # it never was in the transcript
+            return []
         changes = self._turn_completed(data)
         item = _item(data, key=data["id"], kind="turn.cancelled")
         author = self._interrupt.get("author") or {}
@@ -191,10 +167,13 @@ class Transcript:
     def _held(self, data: Json) -> list[Change]:
         item = _item(data, key=data["id"], kind=data["type"])
         item.facts = {"by": data["author"].get("name", "")}
-        return [self._append(item)]
+        held = self._hold_next() if data["type"] == "session.paused" else []
+        return [*held, self._append(item)]
 
     def _turn_recovering(self, data: Json) -> list[Change]:
         changes = self._abandon_open()
+        if data["reason"] == "paused":  # the pause has said so
+            return changes
         step = self.turn.step if self.turn else 0
         item = _item(data, key=data["id"], kind="turn.recovering")
         item.facts = {"reason": data["reason"], "step": step, "resumed_at": None}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from sessions_app.web import acts, pages
+from sessions_app.web import acts, control, pages
 
 urlpatterns = [
     path("", pages.home),
@@ -20,6 +20,15 @@ urlpatterns = [
     path("s/<str:session>/live", acts.live),
     path("s/<str:session>/send", acts.send),
     path("s/<str:session>/stop", acts.stop),
+    path("s/<str:session>/pause", control.pause),
+    path("s/<str:session>/resume", control.resume),
+    path("s/<str:session>/retry", control.retry),
+    path("s/<str:session>/cancel", control.cancel),
+    path("s/<str:session>/queue/", control.queue),
+    path("s/<str:session>/queue/<str:turn>/edit", control.edit),
+    path("s/<str:session>/queue/<str:turn>/move", control.move),
+    path("s/<str:session>/queue/<str:turn>/delete", control.delete),
+    path("s/<str:session>/queue/<str:turn>/promote", control.promote),
     path("s/<str:session>/rename", acts.rename),
     path("s/<str:session>/pin", acts.pin),
     path("s/<str:session>/read", acts.read),

@@ -1,10 +1,11 @@
 // The page's own start: zone, theme, panels, menus, keys.
 
-import { all, copyText, keepCookie, one, cookie, post } from "./dom.js";
+import { all, copyText, keepCookie, one, cookie } from "./dom.js";
 import { connection } from "./connection.js";
 import { learnServerTime } from "./times.js";
 import { closeMenus, perform, showUndo } from "./acts.js";
 import { hasToast, undoLast } from "./toast.js";
+import "./control.js";
 import "./composer.js";
 import "./session.js";
 import "./sidebar.js";
@@ -62,16 +63,6 @@ document.addEventListener("click", (event) => {
   else if (hit("[data-show-keys]")) { closeMenus(); showKeys(); }
   else if (hit("[data-rename]")) { event.preventDefault(); actOnPage("rename"); }
   else if (hit(".head .menu-panel [data-act]")) { event.preventDefault(); closeMenus(); actOnPage(hit("[data-act]").dataset.act, hit("[data-act]")); }
-});
-
-document.addEventListener("submit", async (event) => {
-  const form = event.target;
-  if (!form.matches("[data-stop]")) return;
-  event.preventDefault();
-  const button = one("button", form);
-  button.disabled = true;
-  await post(form.action).catch(() => { button.disabled = false; });
-  one("textarea")?.focus();
 });
 
 function actOnPage(act, source) {

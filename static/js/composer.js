@@ -12,6 +12,7 @@ class ComposerBox extends HTMLElement {
     this.note = one("[data-note]", this);
     this.revision = Number(this.dataset.revision);
     this.saved = this.area.value;
+    this.hint = this.note.textContent;
     this.area.addEventListener("input", () => this.changed());
     this.area.addEventListener("keydown", (event) => this.pressed(event));
     this.form.addEventListener("submit", (event) => this.submitted(event));
@@ -32,7 +33,8 @@ class ComposerBox extends HTMLElement {
     if (event.key !== "Enter" || event.shiftKey || event.altKey) return;
     if (event.isComposing || event.keyCode === 229) return;
     event.preventDefault();
-    this.form.requestSubmit();
+    const steer = (event.ctrlKey || event.metaKey) && one("[data-steer]", this);
+    this.form.requestSubmit(steer?.offsetParent ? steer : undefined);
   }
 
   changed() {
@@ -57,6 +59,27 @@ class ComposerBox extends HTMLElement {
     if (answer?.ok) this.fromOtherTab({ ...(await answer.json()), place: this.dataset.draftUrl });
   }
 
+  // All that was sent or written here is on the server.
+  async settled() {
+    await this.line;
+    while (this.saving) await new Promise((done) => setTimeout(done, 30));
+    for (let tries = 0; tries < 3 && this.area.value !== this.saved; tries += 1) await this.save();
+  }
+
+  // A queued prompt that is edited: its text stands here, before what was written meanwhile.
+  takeBack({ text, revision }) {
+    if (revision > this.revision) {
+      const since = this.area.value.startsWith(this.saved) ? this.area.value.slice(this.saved.length) : "";
+      this.area.value = text + (since && !this.saved ? "\n\n" : "") + since;
+      Object.assign(this, { revision, saved: text });
+      this.tellTabs();
+      this.changed();
+    }
+    this.hint = "Keeps its place in the queue";
+    this.note.textContent = this.hint;
+    this.area.focus();
+  }
+
   tellTabs() { tabs?.postMessage({ place: this.dataset.draftUrl, text: this.saved, revision: this.revision }); }
 
   async save(isLast = false) {
@@ -68,7 +91,8 @@ class ComposerBox extends HTMLElement {
       const { revision } = await post(this.dataset.draftUrl, { text, revision: this.revision }, { keepalive: isLast });
       this.revision = revision;
       this.saved = text;
-      this.note.textContent = "";
+      if (!text.trim()) this.hint = "";
+      this.note.textContent = this.hint;
       this.tellTabs();
     } catch (problem) {
       if (problem instanceof Refused && problem.code === "stale_version") this.merge(problem.details.current);
@@ -93,9 +117,9 @@ class ComposerBox extends HTMLElement {
     if (!session) { this.isSending = true; return; }
     event.preventDefault();
     clearTimeout(this.timer);
-    const attempt = { text, key: crypto.randomUUID?.() || String(Math.random()).slice(2), revision: this.revision };
-    this.area.value = "";
-    this.saved = "";
+    const attempt = { text, key: crypto.randomUUID?.() || String(Math.random()).slice(2), revision: this.revision,
+      delivery: event.submitter?.value === "steer" ? "steer" : "queue" };
+    this.area.value = this.saved = this.hint = this.note.textContent = "";
     this.grow();
     this.sendInTurn(session, session.showSending(text), attempt);
   }
@@ -109,9 +133,10 @@ class ComposerBox extends HTMLElement {
     this.mark(node, "Sending", "");
     this.isSending = true;
     try {
-      const fields = { text: attempt.text, draft_revision: attempt.revision };
+      const fields = { text: attempt.text, draft_revision: attempt.revision, delivery: attempt.delivery };
       const receipt = await post(this.form.action, fields, { key: attempt.key });
-      this.revision = Math.max(this.revision, attempt.revision + 1);
+      // What was never saved was not spent: then the revision is what it was.
+      this.revision = Math.max(this.revision, Math.min(receipt.revision, attempt.revision + 1));
       this.tellTabs();
       session.accepted(node, receipt);
     } catch (problem) {

@@ -2,6 +2,7 @@
 
 import { all, fragment, morph, morphChildren, one, parse, post, say } from "./dom.js";
 import { connection } from "./connection.js";
+import { keepPlace } from "./control.js";
 import { dayKey, dayName, localize, noteServerTime } from "./times.js";
 
 const NEAR_PIXELS = 48;
@@ -107,15 +108,21 @@ class LiveSession extends HTMLElement {
   fill(region, name, html) {
     if (name === "title" && one("form", region)) return;
     if (name === "foot" && one("[data-composer]", region) && html.includes("data-composer")) return;
+    const settle = name === "strip" && keepPlace(region);
     morphChildren(region, [...parse(html).childNodes], 0);
     localize(region);
-    if (name === "strip") this.dropQueued(region);
+    if (settle) { settle(); this.dropQueued(region); }
     if (name === "title") this.baseTitle = document.title = `${one("h1", region)?.textContent.slice(0, 80)} · Sederunt`;
+  }
+
+  async refreshStrip() {
+    const html = await fragment(`/s/${this.id_}/queue/`).catch(() => null);
+    if (html !== null) this.region({ name: "strip", html: html.trim() });
   }
 
   // A prompt that waits stands in the queue, not also in the transcript.
   dropQueued(strip) {
-    for (const row of all("[data-queued]", strip)) {
+    for (const row of all("[data-queued]:not(.is-next)", strip)) {
       const shown = this.item(row.dataset.queued);
       if (shown?.classList.contains("is-optimistic")) shown.remove();
     }
@@ -251,7 +258,7 @@ class LiveSession extends HTMLElement {
     if (shown && shown !== node) { node.remove(); return; }
     node.dataset.key = turn;
     if (!node.isConnected) return;
-    const isQueued = one(`[data-queued="${turn}"]`, this);
+    const isQueued = one(`[data-queued="${turn}"]:not(.is-next)`, this);
     if (isQueued) { node.remove(); return; }
     one("[data-word]", node).textContent = one("[data-busy]", this) ? "Queued" : "Sent";
     if (seq <= this.seq && !shown) setTimeout(() => { if (node.classList.contains("is-optimistic")) this.pull(); }, 2000);

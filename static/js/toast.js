@@ -10,6 +10,7 @@ class ToastArea extends HTMLElement {
     one("[data-more]", node).textContent = more;
     const button = one("[data-undo]", node);
     button.hidden = !undo;
+    node.classList.toggle("is-notice", !undo);
     button.addEventListener("click", () => this.undo());
     one("[data-close]", node).addEventListener("click", () => this.close());
     node.addEventListener("keydown", (event) => { if (event.key === "Escape") this.close(); });

@@ -137,7 +137,7 @@ def test_stop_keeps_what_was_written_and_says_by_whom(person: NewPerson, client:
     session = client.start({"say": "kept " * 400, "chunks": 400, "every_ms": 50})
     page = someone.tab(f"/s/{session}/")
     expect(page.locator(".answer")).to_contain_text("kept kept")
-    page.click("[data-stop] button")
+    page.click("[data-do=stop]")
     expect(page.locator(".note")).to_contain_text("Stopped by Ada Moreau")
     expect(page.locator("[data-busy]")).to_have_count(0)
     expect(page.locator(".answer")).to_contain_text("kept kept")

@@ -8,7 +8,8 @@ import orjson
 
 from sessions_app.domain.events import EVENT_TYPES
 from sessions_app.eventlog import StoredEvent
-from sessions_app.web.transcript import _HANDLERS, SILENT_TYPES, Item, Transcript
+from sessions_app.web.items import Item
+from sessions_app.web.transcript import _HANDLERS, SILENT_TYPES, Transcript
 
 ADA = {"type": "user", "id": "usr_1", "name": "Ada Moreau"}
 MODEL = {"provider_id": "demo", "model_id": "assistant", "display_name": "Demo assistant"}
@@ -229,3 +230,61 @@ def test_what_a_stream_changes_one_by_one_is_what_a_page_folds_at_once() -> None
         live.add(event)
         live.forget_closed()
     assert [item.key for item in live.items] == [item.key for item in log.fold()]
+
+
+def test_a_prompt_held_by_a_pause_stands_in_the_history_when_its_turn_starts() -> None:
+    log = Log()
+    log.add("session.paused", "", author=ADA, place="ses_1")
+    log.add("user.message", content=[{"type": "text", "text": "held"}], author=ADA)
+    log.add("turn.queued", number=1, held=True)
+    assert [item.type for item in log.fold()] == ["session.paused"]
+    log.add("session.resumed", "", author=ADA, place="ses_1")
+    log.start()
+    kinds = [item.type for item in log.fold()]
+    assert kinds == ["session.paused", "session.resumed", "user.message"]
+
+
+def test_a_pause_takes_a_prompt_that_no_worker_has_taken_back_into_the_queue() -> None:
+    log = Log()
+    log.prompt("not yet")
+    log.add("session.paused", "", author=ADA, place="ses_1")
+    assert [item.type for item in log.fold()] == ["session.paused"]
+
+
+def test_behind_a_queue_a_new_prompt_is_not_in_the_history_although_nothing_runs() -> None:
+    log = Log()
+    log.prompt("first")
+    log.start()
+    log.prompt("second", "trn_2", 2)
+    log.add("turn.completed")
+    log.prompt("third", "trn_3", 3)
+    assert [item.text for item in log.fold()] == ["first"]
+
+
+def test_queued_prompts_that_end_with_their_session_leave_no_notes() -> None:
+    log = Log()
+    log.prompt("first")
+    log.start()
+    log.prompt("second", "trn_2", 2)
+    log.add("turn.cancelled")
+    log.add("turn.cancelled", "trn_2")
+    assert [item.type for item in log.fold()] == ["user.message", "turn.cancelled"]
+
+
+def failing(log: Log, turn: str, number: int) -> None:
+    log.prompt("go", turn, number)
+    log.start(turn, number)
+    log.add("turn.failed", turn, error={"code": "provider_error", "message": "No."})
+
+
+def retryable(items: list[Item]) -> list[str]:
+    return [item.turn for item in items if item.facts.get("may_retry")]
+
+
+def test_only_the_newest_failed_turn_may_be_retried_and_only_once() -> None:
+    log = Log()
+    failing(log, "trn_1", 1)
+    failing(log, "trn_2", 2)
+    assert retryable(log.fold()) == ["trn_2"]
+    log.add("turn.queued", "trn_3", number=3, held=False, retry_of="trn_2")
+    assert retryable(log.fold()) == []
