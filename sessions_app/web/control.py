@@ -135,7 +135,7 @@ def _queued(request: HttpRequest, access: Access, session: str, turn: str) -> Qu
     version = posted_number(request, "expected_version")
     if version is None:
         raise InvalidInput(
-            "missing_version", "Say which version of the queue you saw.", param="expected_version"
+            "field_required", "Say which version of the queue you saw.", param="expected_version"
         )
     return QueuedTurn(row.pk, parse_id(Prefix.TURN, turn), version)
 

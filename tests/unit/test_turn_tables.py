@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from core.errors import Conflict
@@ -63,3 +65,24 @@ def test_an_attempt_ends_once(command: AttemptCommand) -> None:
 
 def test_every_end_of_an_attempt_has_its_command() -> None:
     assert {*ATTEMPT_TABLE.values(), AttemptStatus.RUNNING} == set(AttemptStatus)
+
+
+def test_the_documentation_shows_these_tables() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "turns.md").read_text()
+    assert turn_table() in text
+    assert attempt_table() in text
+
+
+def turn_table() -> str:
+    def cell(decided: TurnStatus | Refused) -> str:
+        return f"`{decided}`" if isinstance(decided, Refused) else f"**{decided}**"
+
+    rows = [
+        f"| {status} | {' | '.join(cell(TURN_TABLE[status][command]) for command in TurnCommand)} |"
+        for status in TurnStatus
+    ]
+    return "\n".join([f"| status | {' | '.join(TurnCommand)} |", "|---" * 12 + "|", *rows])
+
+
+def attempt_table() -> str:
+    return "\n".join(f"| {command} | {outcome} |" for command, outcome in ATTEMPT_TABLE.items())
