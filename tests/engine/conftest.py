@@ -34,7 +34,7 @@ QUICK = WorkerSettings(
     flush_characters=2048,
     limits=Limits(tries=3, first_pause=0.02, max_pause=0.05),
 )
-ENDINGS = ("turn.completed", "turn.failed", "turn.cancelled")
+ENDINGS = ("turn.completed", "turn.failed", "turn.cancelled", "turn.superseded")
 
 
 @dataclass

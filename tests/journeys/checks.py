@@ -7,7 +7,13 @@ from collections import Counter
 from tests.journeys.client import Client, Json, count
 from tests.journeys.server import Server
 
-ENDINGS = {"turn.completed", "turn.failed", "turn.cancelled", "turn.withdrawn"}
+ENDINGS = {
+    "turn.completed",
+    "turn.failed",
+    "turn.cancelled",
+    "turn.superseded",
+    "turn.withdrawn",
+}
 
 
 def assert_contiguous(events: list[Json]) -> None:
