@@ -75,7 +75,7 @@ class ComposerBox extends HTMLElement {
       this.tellTabs();
       this.changed();
     }
-    this.hint = "Keeps its place in the queue";
+    this.hint = "Keeps its place";
     this.note.textContent = this.hint;
     this.area.focus();
   }

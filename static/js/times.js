@@ -44,6 +44,7 @@ export function localize(root) {
     const title = whole.format(moment).replace(" at ", ", ");
     if (time.title !== title) time.title = title;
   }
+  root.querySelectorAll?.("elapsed-time").forEach((time) => time.tick?.());
 }
 
 export function dayKey(moment) {

@@ -47,7 +47,7 @@ def test_editing_takes_the_text_into_the_composer_and_sends_it_to_its_old_place(
     page.click(f"{row(page, 'First')} [data-do=edit]")
     expect(page.locator("textarea")).to_have_value(f"{PROMPTS[0]}\n\nhalf a thought")
     expect(page.locator("textarea")).to_be_focused()
-    expect(page.locator("[data-note]")).to_have_text("Keeps its place in the queue")
+    expect(page.locator("[data-note]")).to_have_text("Keeps its place")
     expect(page.locator("[data-queued]")).to_have_count(2)
     page.fill("textarea", "First, better")
     page.press("textarea", "Enter")
