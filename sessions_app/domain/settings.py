@@ -48,6 +48,14 @@ class PartialSettings:
     def is_empty(self) -> bool:
         return self == PartialSettings()
 
+    def over(self, other: PartialSettings) -> PartialSettings:
+        """These, and where they say nothing the other's."""
+        return PartialSettings(
+            self.model or other.model,
+            self.reasoning_effort or other.reasoning_effort,
+            self.speed or other.speed,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class TurnSettings:

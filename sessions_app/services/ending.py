@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from core.clock import now
 from sessions_app.domain.events import Draft
+from sessions_app.domain.settings import PartialSettings
 from sessions_app.domain.turns import AttemptCommand, TurnCommand, ended_attempt, next_status
 from sessions_app.domain.vocabulary import AttemptStatus, SessionStatus, TurnStatus
 from sessions_app.eventlog.announce import announce_attempt
@@ -70,7 +71,19 @@ def end_started_turn(
         change.add(end_attempt(attempt, AttemptCommand(command)))
         change.add(quiet_at=attempt.lease_expires_at)
         announce_attempt(attempt_id=attempt.pk)
-    change.add(ending, live_attempt_id=None, started_turn_id=None, checkpoint_settings={})
+    change.add(ending, **turn_is_over(session))
+
+
+def turn_is_over(session: Session) -> dict[str, Any]:
+    """The columns of a session whose started turn has ended. A change of settings that met no
+    checkpoint any more is the next turn's.
+    """
+    columns: dict[str, Any] = {"live_attempt_id": None, "started_turn_id": None}
+    unread = PartialSettings.from_json(session.checkpoint_settings)
+    if not unread.is_empty:
+        following = unread.over(PartialSettings.from_json(session.next_settings))
+        columns |= {"checkpoint_settings": {}, "next_settings": following.to_json()}
+    return columns
 
 
 def end_queue(

@@ -163,11 +163,7 @@ def _change_settings(
         return {}
     column = "next_settings" if session.started_turn_id is None else "checkpoint_settings"
     present = PartialSettings.from_json(getattr(session, column))
-    merged = PartialSettings(
-        wanted.model or present.model,
-        wanted.reasoning_effort or present.reasoning_effort,
-        wanted.speed or present.speed,
-    )
+    merged = wanted.over(present)
     if merged == present:
         return {}
     row[column] = merged.to_json()

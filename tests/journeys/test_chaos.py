@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -102,8 +103,8 @@ def send_and_steer(client: Client, session_id: str, number: int, chance: random.
     return accepted
 
 
-def endings(events: list[Json]) -> int:
-    return sum(event["type"] in ENDINGS for event in events)
+def has_ended(turns: int, events: list[Json]) -> bool:
+    return sum(event["type"] in ENDINGS for event in events) == turns
 
 
 def assert_each_prompt_ended_once(events: list[Json], accepted: int) -> None:
@@ -138,7 +139,7 @@ def outlive(server: Server, *, seconds: float, sessions: int, restarts: int) -> 
     assert weather.done["kill"]
     assert weather.done["freeze"] == weather.done["thaw"]
     for session_id, count in accepted.items():
-        events = client.wait_for(session_id, lambda log: endings(log) == count, seconds=120)
+        events = client.wait_for(session_id, partial(has_ended, count), seconds=120)
         assert_each_prompt_ended_once(events, count)
         assert_effects(server, events)
 

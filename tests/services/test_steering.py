@@ -11,6 +11,8 @@ from sessions_app.models import Session, Turn
 from sessions_app.services import attempts
 from sessions_app.services.attempts import Completed, LeaseLost
 from sessions_app.services.interruption import interrupt_session
+from sessions_app.services.model_settings import RequestedSettings
+from sessions_app.services.sessions import SessionChanges, update_session
 from sessions_app.services.turns import Prompt, submit_prompt
 from sessions_app.services.verification import verify_session
 from tests.factories import WORKER_TOKEN, Cast, claim, delta, make_session, send
@@ -122,3 +124,17 @@ def test_a_steer_while_recovering_replaces_the_turn_at_once(cast: Cast) -> None:
     assert statuses(session)["one"] == "superseded"
     assert Turn.objects.get(pk=claim().lease.turn_id).preview_text == "two"
     assert verify_session(session_id=session.pk) == []
+
+
+def test_settings_changed_in_a_turns_last_step_are_the_next_turns(cast: Cast) -> None:
+    session = make_session(cast)
+    send(cast, session, "one")
+    lease = claim().lease
+    attempts.open_step(lease=lease, step=1)
+    wanted = SessionChanges(requested=RequestedSettings(model="demo/assistant"))
+    update_session(access=cast.access("member"), session_id=session.pk, changes=wanted)
+    attempts.finish_turn(lease=lease, outcome=Completed())
+    send(cast, session, "two")
+    assert claim().settings.model_id == "assistant"
+    session.refresh_from_db()
+    assert session.checkpoint_settings == {}

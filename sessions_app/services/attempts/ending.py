@@ -16,7 +16,7 @@ from sessions_app.eventlog.announce import announce_turn
 from sessions_app.models import Attempt, Session, Turn
 from sessions_app.services.attempts.lease import Lease, hold_session, live_attempt
 from sessions_app.services.closing import closing_drafts
-from sessions_app.services.ending import Change, end_attempt, go_on, ready_at
+from sessions_app.services.ending import Change, end_attempt, go_on, ready_at, turn_is_over
 
 RECOVERY_SENTENCES = {
     "worker_stopped": "The worker was stopped; the turn goes on with another one.",
@@ -119,7 +119,7 @@ def _fail(turn: Turn, code: str, message: str, change: Change) -> dict[str, Any]
 def _conclude(session: Session, turn: Turn, change: Change, stop_reason: dict[str, Any]) -> None:
     turn.ended_at = now()
     turn.save()
-    change.add(live_attempt_id=None, started_turn_id=None, checkpoint_settings={})
+    change.add(**turn_is_over(session))
     go_on(session, change, stop_reason=stop_reason)
     eventlog.append(session_id=session.pk, drafts=change.drafts, turn_id=turn.pk, row=change.row)
     if change.row["ready_at"] is not None:
