@@ -20,6 +20,20 @@ _SECRETS = (
     re.compile(r"\b[a-z][a-z0-9+.-]{0,30}://[^\s/@:]+:[^\s/@]+@\S+"),
     re.compile(r"\beyJ[A-Za-z0-9_-]{8,4096}\.[A-Za-z0-9_-]{4,}(?:\.[A-Za-z0-9_-]*)?"),
 )
+# In this order. Every part is bounded: a line of marks alone must cost no more than its length.
+_MARKS = tuple(
+    (re.compile(pattern), kept)
+    for pattern, kept in (
+        (r"!?\[([^\[\]]{0,200})\]\([^()\s]{0,300}\)?", r"\1"),
+        (r"^(?:\s*(?:#{1,6}|>|[-*+]|\d{1,3}[.)])\s)+", ""),
+        (r"(?<!\S)#{2,6}\s", ""),
+        (r"`{1,3}", ""),
+        (r"(?<![\w*])(\*{1,3})(?=[^\s*])([^*]{1,200}?)(?<=[^\s*])\1(?!\w)", r"\2"),
+        (r"(?<![\w_])(_{1,3})(?=[^\s_])([^_]{1,200}?)(?<=[^\s_])\1(?!\w)", r"\2"),
+        (r"~~(?=\S)([^~]{1,200})~~", r"\1"),
+        (r"(?<!\S)\*{1,3}(?=[^\s*])", ""),
+    )
+)
 
 
 def is_storable(text: str) -> bool:
@@ -70,6 +84,16 @@ def find_unstorable(value: Any, path: str = "") -> str | None:
 def clip(text: str, limit: int) -> str:
     """At most `limit` characters, the last one an ellipsis where something was cut."""
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+
+
+def strip_marks(text: str) -> str:
+    """A line of Markdown as its words: without marks of emphasis, code, headings, quotes, links.
+
+    For a line that may have been cut: an opened mark need not be closed. No parse, and not exact.
+    """
+    for pattern, kept in _MARKS:
+        text = pattern.sub(kept, text)
+    return text.strip()
 
 
 def one_line(text: str) -> str:

@@ -35,8 +35,10 @@ from engine.providers.assistant_texts import (
     TOPICS,
 )
 
-# About sixty words a second, but no answer takes longer than some seconds.
+# About sixty words a second, but no answer takes longer than some seconds. Only the long answer
+# takes a quarter of a minute: time to reload the page, and to kill its worker.
 WORD_SECONDS = 0.018
+LONG_WORD_SECONDS = 0.055
 ANSWER_MAX_SECONDS = 8.0
 QUOTE_MAX_CHARACTERS = 160
 SUM_MAX_CHARACTERS = 300
@@ -58,7 +60,8 @@ class AssistantProvider:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart, None]:
         text = answer(request.history)
         words = re.findall(r"\s*\S+\s*", text) or [text]
-        pause = min(WORD_SECONDS, ANSWER_MAX_SECONDS / len(words))
+        quick = min(WORD_SECONDS, ANSWER_MAX_SECONDS / len(words))
+        pause = LONG_WORD_SECONDS if text == LONG else quick
         for word in words:
             await asyncio.sleep(pause)
             yield TextDelta(word)

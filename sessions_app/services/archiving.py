@@ -12,7 +12,7 @@ from orgs.roles import Action
 from sessions_app import eventlog
 from sessions_app.domain.events import Draft
 from sessions_app.domain.turns import TurnCommand
-from sessions_app.domain.vocabulary import AGENT_ORIGIN_TYPE, Visibility
+from sessions_app.domain.vocabulary import AGENT_ORIGIN_TYPE, TurnStatus, Visibility
 from sessions_app.eventlog.announce import announce
 from sessions_app.models import Session
 from sessions_app.selectors import get_session
@@ -109,7 +109,11 @@ def _require_may_stop(access: Access, session: Session, stop: bool) -> None:
         raise Conflict(
             "target_working",
             "This session is working. Stop its current task and archive it, or keep it open.",
-            details={"session_id": session.public_id, "title": session.title},
+            details={
+                "session_id": session.public_id,
+                "title": session.title,
+                "queued_prompts": session.turns.filter(status=TurnStatus.QUEUED).count(),
+            },
         )
 
 

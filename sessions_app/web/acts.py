@@ -129,9 +129,14 @@ def read(request: HttpRequest, session: str, *, access: Access) -> HttpResponseB
 @require_POST
 @for_people
 def archive(request: HttpRequest, session: str, *, access: Access) -> HttpResponseBase:
-    """A working one is archived only with the confirmed `stop`."""
+    """A working one is archived only with the confirmed `stop`. `seen`: up to where its own page
+    showed it; restored it is not unread again.
+    """
     row = find_session(access, session)
     archive_session(access=access, session_id=row.pk, stop=request.POST.get("stop") == "1")
+    seen = posted_number(request, "seen")
+    if seen is not None:
+        mark_read(access=access, session_id=row.pk, seq=min(seen, row.head_seq))
     home = f"/w/{encode_id(Prefix.WORKSPACE, row.workspace_id)}/"
     return done(request, home, archived=True, home=home)
 

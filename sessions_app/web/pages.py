@@ -27,6 +27,7 @@ from sessions_app.web.shell import (
     parse_id,
     remember_workspace,
     shell,
+    theme,
     wants_fragment,
     zone,
 )
@@ -40,7 +41,9 @@ RECENT = 3
 def home(request: HttpRequest, *, access: Access) -> HttpResponseBase:
     workspace_id = find_home(request, access)
     if workspace_id is None:
-        return render(request, "no_workspace.html", {"person": request.user})
+        return render(
+            request, "no_workspace.html", {"person": request.user, "theme": theme(request)}
+        )
     return HttpResponseRedirect(f"/w/{encode_id(Prefix.WORKSPACE, workspace_id)}/")
 
 

@@ -13,6 +13,7 @@ from django.template.loader import render_to_string
 from core.clock import now, rfc3339
 from core.cursors import decode_cursor, encode_cursor
 from core.errors import InvalidInput, NotFound
+from core.text import strip_marks
 from orgs.access import Access
 from orgs.roles import Action
 from sessions_app.listing import SessionQuery, filter_sessions
@@ -51,8 +52,8 @@ class Row:
     @property
     def note(self) -> str:
         """The second line on a phone: the newest words, unless they are the title."""
-        preview = self.session.preview_text.lstrip("#*->` ")
-        return "" if preview == self.title else preview
+        preview = strip_marks(self.session.preview_text)
+        return "" if preview in {self.title, strip_marks(self.title)} else preview
 
 
 @dataclass(frozen=True, slots=True)

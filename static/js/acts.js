@@ -81,24 +81,26 @@ function rename(id, title) {
 }
 
 async function archive(id, title, stop = 0) {
+  const page = one(`live-session[data-session="${id}"]`);
   let answer;
   try {
-    answer = await post(`/s/${id}/archive`, { stop });
+    // What stands on the page was seen: nobody archives it from there unread.
+    answer = await post(`/s/${id}/archive`, { stop, ...(page && { seen: page.seq }) });
   } catch (problem) {
     if (!(problem instanceof Refused) || problem.code !== "target_working" || stop) throw problem;
-    if (await confirmStop(title)) await archive(id, title, 1);
+    if (await confirmStop(title, problem.details.queued_prompts)) await archive(id, title, 1);
     return;
   }
   const count = one("[data-archived-count]");
   if (count) count.textContent = Number(count.textContent) + 1;
-  const notice = { id, title, until: Date.now() + 8000 };
-  if (one("live-session")?.dataset.session === id) {
+  const notice = { id, title, until: Date.now() + 8000, wasOpen: !!page };
+  if (page) {
     sessionStorage.setItem("undo", JSON.stringify(notice));
     location.href = answer.home;
   } else showUndo(notice);
 }
 
-export function showUndo({ id, title, until }) {
+export function showUndo({ id, title, until, wasOpen }) {
   const seconds = Math.min(8, (until - Date.now()) / 1000);
   if (seconds <= 0) return;
   toast({
@@ -107,13 +109,16 @@ export function showUndo({ id, title, until }) {
       await post(`/s/${id}/restore`);
       const count = one("[data-archived-count]");
       if (count) count.textContent = Math.max(0, Number(count.textContent) - 1);
+      if (wasOpen) location.href = `/s/${id}/`;
     },
   });
 }
 
-function confirmStop(title) {
+const withdrawn = (queued) => (queued ? `, and ${queued} queued prompt${queued === 1 ? " is" : "s are"} withdrawn` : "");
+
+function confirmStop(title, queued = 0) {
   const dialog = one('[data-dialog="stop-and-archive"]');
-  one("[data-says]", dialog).textContent = `“${title}” is working. Its turn and the prompts behind it end here; what was written is kept.`;
+  one("[data-says]", dialog).textContent = `“${title}” is working. Its turn ends here${withdrawn(queued)}. What was written is kept.`;
   const before = document.activeElement;
   dialog.showModal();
   one("[data-keep]", dialog).focus();

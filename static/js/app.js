@@ -2,7 +2,7 @@
 
 import { all, copyText, keepCookie, one, cookie } from "./dom.js";
 import { connection } from "./connection.js";
-import { learnServerTime } from "./times.js";
+import { learnServerTime, localize } from "./times.js";
 import { closeMenus, perform, showUndo } from "./acts.js";
 import { hasToast, undoLast } from "./toast.js";
 import "./control.js";
@@ -13,6 +13,7 @@ import "./sidebar.js";
 const app = document.body;
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 if (zone && cookie("zone") !== zone) keepCookie("zone", zone);
+localize(app); // before the zone is known to the server, it tells UTC
 learnServerTime();
 connection.start();
 

@@ -13,6 +13,8 @@ class SessionSidebar extends HTMLElement {
     this.workspace = this.dataset.workspace;
     this.later = new Map();
     localize(this);
+    this.showRead();
+    document.addEventListener("visibilitychange", () => this.showRead());
     this.ager = setInterval(() => localize(this), 10000);
     this.groups.addEventListener("pointerleave", () => this.settle());
     this.groups.addEventListener("focusout", () => setTimeout(() => this.settle(), 0));
@@ -31,13 +33,15 @@ class SessionSidebar extends HTMLElement {
   hear(rows, removed) {
     for (const id of removed) this.remove(id);
     for (const row of rows) this.take(row);
+    this.showFiltered();
   }
 
   take({ id, seq, html }) {
     const node = parse(html).firstElementChild;
     const old = this.row(id);
     if (old && Number(old.dataset.seq) > seq) return;
-    if (id === one("live-session")?.dataset.session) one(".row", node).setAttribute("aria-current", "page");
+    if (id === this.openId) one(".row", node).setAttribute("aria-current", "page");
+    this.showRead(node);
     localize(wrap(node));
     if (old) {
       const to = groupOf(node);
@@ -58,7 +62,20 @@ class SessionSidebar extends HTMLElement {
       else if (waiting instanceof Node) this.insert(waiting, groupOf(waiting));
     }
     this.later.clear();
+    this.showFiltered();
     if (this.wantsResync) this.resync();
+  }
+
+  get openId() { return one("live-session")?.dataset.session; }
+
+  // What is on the screen is not unread; the server's mark follows within seconds.
+  showRead(row = this.row(this.openId)) {
+    if (!row || document.hidden || row.dataset.key !== this.openId) return;
+    one(".row", row).classList.remove("is-unread");
+    one(".mark.is-unread", row)?.remove();
+    one(".row-state .sr", row)?.remove();
+    const word = one(".row-note .state", row);
+    if (word?.textContent === "Unread") word.remove();
   }
 
   move(row, to) {
@@ -123,14 +140,15 @@ class SessionSidebar extends HTMLElement {
     if (html === null) return;
     this.later.clear();
     const content = parse(html);
-    const current = one("live-session")?.dataset.session;
-    one(`[data-key="${current}"] .row`, content)?.setAttribute("aria-current", "page");
+    const current = one(`[data-key="${this.openId}"]`, content);
+    if (current) { one(".row", current).setAttribute("aria-current", "page"); this.showRead(current); }
     localize(content);
     const fresh = all("[data-group]", content);
     if (fresh.length) one("[data-no-sessions]", this)?.remove();
     for (const group of fresh) this.merge(this.group(group.dataset.group), group);
     const keys = fresh.map((group) => group.dataset.group);
     for (const group of all("[data-group]", this.groups)) if (!keys.includes(group.dataset.group)) group.remove();
+    this.showFiltered();
   }
 
   merge(group, fresh) {
@@ -171,15 +189,27 @@ class SessionSidebar extends HTMLElement {
       const first = one(".row", content);
       const hadFocus = document.activeElement === older;
       place.replaceWith(content);
+      this.showFiltered();
       if (hadFocus) first?.focus();
     } catch { older.ariaDisabled = null; older.textContent = "Load older: try again"; }
   }
 
   filter(text) {
-    const wanted = text.trim().toLowerCase();
-    for (const row of all(".row-item", this.groups)) row.hidden = wanted !== "" && !one(".row-title", row).textContent.toLowerCase().includes(wanted);
-    for (const group of all("[data-group]", this.groups)) group.hidden = wanted !== "" && !one(".row-item:not([hidden])", group);
+    this.wanted = text.trim().toLowerCase();
+    for (const row of all(".row-item", this.groups)) row.hidden = !one(".row-title", row).textContent.toLowerCase().includes(this.wanted);
+    for (const group of all("[data-group]", this.groups)) {
+      const matched = all(".row-item:not([hidden])", group).length;
+      group.hidden = this.wanted !== "" && !matched;
+      const total = one("[data-total]", group);
+      total.hidden = this.wanted !== "";
+      const place = one("[data-matched]", group) || total.parentNode.appendChild(Object.assign(document.createElement("span"), { className: "count" }));
+      place.dataset.matched = "";
+      place.hidden = !this.wanted;
+      place.textContent = matched;
+    }
   }
+
+  showFiltered() { if (this.wanted) this.filter(this.wanted); }
 }
 
 const TITLES = { pinned: "Pinned", active: "Active", today: "Today", yesterday: "Yesterday", week: "Previous 7 days", older: "Older" };

@@ -21,6 +21,7 @@ from core.text import (
     make_storable,
     make_storable_json,
     redact,
+    strip_marks,
 )
 
 any_text = st.text(st.characters(exclude_categories=[]))
@@ -122,6 +123,22 @@ def test_redacting_ten_times_the_text_takes_about_ten_times_as_long(part: str) -
 
     # The square would be a hundred times.
     assert seconds(100_000) < 40 * max(seconds(10_000), 0.0005)
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ("Press *Send* and **wait** for `x_y`", "Press Send and wait for x_y"),
+        ("## Head and ### more", "Head and more"),
+        ("[docs](https://x.test/z) here", "docs here"),
+        ("- > quoted", "quoted"),
+        ("**cut off he", "cut off he"),
+        ("~~gone~~ _it_ ***both***", "gone it both"),
+        ("a * b, 2 ** 3, snake_case_name", "a * b, 2 ** 3, snake_case_name"),
+    ],
+)
+def test_a_line_of_markdown_is_told_by_its_words(written: str, words: str) -> None:
+    assert strip_marks(written) == words
 
 
 def test_clipping_keeps_the_limit() -> None:

@@ -20,7 +20,7 @@ from sessions_app.eventlog import append, head
 from sessions_app.models import ComposerDraft, Session
 from sessions_app.services import attempts
 from sessions_app.web.loading import load_page
-from tests.factories import PASSWORD, Cast, claim, delta, make_session, send
+from tests.factories import PASSWORD, Cast, claim, delta, make_session, message, send
 
 PEOPLE = ["owner", "admin", "member", "second_member", "viewer"]
 JSON = {"HTTP_ACCEPT": "application/json"}
@@ -232,6 +232,45 @@ def test_archiving_a_working_session_is_refused_until_confirmed(cast: Cast) -> N
     assert session.public_id in listed
 
 
+def test_a_refused_archive_says_how_many_prompts_it_would_withdraw(cast: Cast) -> None:
+    session = make_session(cast)
+    for text in ("One", "Two", "Three"):
+        send(cast, session, text)
+    claim()
+    answer = browser(cast.member).post(f"/s/{session.public_id}/archive", **JSON)
+    assert answer.json()["error"]["details"]["queued_prompts"] == 2
+
+
+def test_what_was_seen_when_it_was_archived_is_not_unread_when_restored(cast: Cast) -> None:
+    session = make_session(cast)
+    send(cast, session)
+    lease = claim().lease
+    attempts.open_step(lease=lease, step=1)
+    attempts.record(lease=lease, drafts=[message("Done.")])
+    attempts.hand_over(lease=lease)
+    client = browser(cast.member)
+    client.post(f"/s/{session.public_id}/stop")
+    rows = f"/w/{cast.workspace.public_id}/sidebar/"
+    for fields, is_unread in (({}, True), ({"seen": head(session.pk)}, False)):
+        assert "is-unread" in client.get(rows).content.decode()
+        client.post(f"/s/{session.public_id}/archive", fields)
+        client.post(f"/s/{session.public_id}/restore")
+        assert ("is-unread" in client.get(rows).content.decode()) is is_unread
+
+
+def test_a_row_tells_the_newest_words_without_their_marks(cast: Cast) -> None:
+    session = make_session(cast, title="Marked")
+    send(cast, session, "Press *Send*, then **wait** for `done`")
+    page = browser(cast.member).get(f"/w/{cast.workspace.public_id}/").content.decode()
+    assert "Press Send, then wait for done" in page
+
+
+def test_the_menu_marks_the_workspace_that_is_open(cast: Cast) -> None:
+    page = browser(cast.member).get(f"/w/{cast.workspace.public_id}/").content.decode()
+    here = f'class="menu-item" href="/w/{cast.workspace.public_id}/" aria-current="true"'
+    assert page.count('aria-current="true"') == page.count(here) == 1
+
+
 def test_hostile_titles_prompts_and_names_stay_text(cast: Cast) -> None:
     attack = '"><img src=x onerror=alert(1)><script>alert(1)</script>'
     session = make_session(cast, title=attack)
@@ -370,6 +409,16 @@ def test_signing_in_and_out(cast: Cast) -> None:
     assert client.get("/sign-out/").status_code == 405
     assert client.post("/sign-out/")["Location"] == "/sign-in/"
     assert client.get("/")["Location"].startswith("/sign-in/")
+
+
+def test_who_has_no_workspace_is_told_so_and_an_operator_where_to_go(cast: Cast) -> None:
+    nobody = User.objects.create_user(email="nobody@test", name="Nobody", password=PASSWORD)
+    answer = browser(nobody).get("/")
+    assert answer.status_code == 200
+    assert "No workspace yet" in answer.content.decode()
+    assert "/admin/" not in answer.content.decode()
+    User.objects.filter(pk=nobody.pk).update(is_staff=True)
+    assert 'href="/admin/"' in browser(nobody).get("/").content.decode()
 
 
 def test_wrong_passwords_are_counted_and_right_ones_are_not(cast: Cast) -> None:
