@@ -119,9 +119,9 @@ def test_a_call_that_waits_is_a_card_and_does_not_run(asks: Asks) -> None:
     [
         ({"decision": "allow"}, "Allowed by Chiara Novak"),
         ({"decision": "allow_session"}, "Allowed in this session by Chiara Novak"),
-        ({"decision": "deny", "reason": "Not <now>"}, "Denied by Chiara Novak: <span dir=\"auto\">Not &lt;now&gt;"),
+        ({"decision": "deny", "reason": "Not <now>"}, '<span dir="auto">Not &lt;now&gt;'),
     ],
-)  # fmt: skip
+)
 def test_a_decision_is_a_form_and_the_card_says_by_whom(
     asks: Asks, form: dict[str, str], says: str
 ) -> None:
@@ -251,6 +251,8 @@ def test_an_outsider_finds_nothing(asks: Asks) -> None:
 
 
 def test_anothers_private_session_waits_for_its_maker_alone(cast: Cast) -> None:
+    cast.organization.allows_private_sessions = True
+    cast.organization.save()
     private = Asks(cast, visibility=Visibility.PRIVATE)
     asked = private.approval()
     assert private.confirm(asked, by="second_member", decision="allow").status_code == 404
