@@ -146,7 +146,8 @@ def test_the_inbox_empties_as_things_are_decided(person: NewPerson, client: Clie
 
 def test_a_card_works_without_scripts(person: NewPerson, client: Client) -> None:
     session = waiting(client, APPEND, ASK)
-    page = person(java_script_enabled=False).tab(f"/s/{session}/")
+    someone = person(java_script_enabled=False)
+    page = someone.tab(f"/s/{session}/")
     page.get_by_label("The departure date").check()
     page.get_by_role("button", name="Send answers").click()
     expect(page.locator('[data-problem="3"]')).to_have_text("This question needs an answer.")
@@ -158,6 +159,8 @@ def test_a_card_works_without_scripts(person: NewPerson, client: Client) -> None
     page.fill("[name=reason]", "no")
     page.click(f"{CARD} .deny button")
     expect(page.locator(".is-settled")).to_have_count(2)
+    assert [problem for problem in someone.problems if "400" not in problem] == []
+    someone.problems.clear()  # the refusal that we made
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
