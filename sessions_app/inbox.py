@@ -7,6 +7,7 @@ from uuid import UUID
 
 import orjson
 from django.conf import settings
+from django.db.models import QuerySet
 
 from core.cursors import decode_cursor, encode_cursor
 from core.errors import InvalidInput
@@ -34,12 +35,7 @@ def list_inbox(
 
     A workspace that one may not control has none. Raises InvalidInput for a bent cursor.
     """
-    sessions = Session.objects.visible_to(access).filter(
-        workspace_id__in=access.workspaces_with(Action.SESSION_CONTROL)
-    )
-    if workspace_id is not None:
-        sessions = sessions.filter(workspace_id=workspace_id)
-    waits = Wait.objects.filter(status=WaitStatus.OPEN, session__in=sessions)
+    waits = _open_waits(access, workspace_id)
     fingerprint = f"inbox:{workspace_id}:{descending}"
     if page:
         side = "pk__lt" if descending else "pk__gt"
@@ -49,6 +45,20 @@ def list_inbox(
     kept = _within_bounds(found[:limit])
     more = len(found) > len(kept)
     return InboxPage(kept, encode_cursor(fingerprint, [kept[-1].pk.hex]) if more else None)
+
+
+def count_inbox(*, access: Access, at_most: int = 100) -> int:
+    """How many wait, counted no further than `at_most`."""
+    return _open_waits(access, None)[:at_most].count()
+
+
+def _open_waits(access: Access, workspace_id: UUID | None) -> QuerySet[Wait]:
+    sessions = Session.objects.visible_to(access).filter(
+        workspace_id__in=access.workspaces_with(Action.SESSION_CONTROL)
+    )
+    if workspace_id is not None:
+        sessions = sessions.filter(workspace_id=workspace_id)
+    return Wait.objects.filter(status=WaitStatus.OPEN, session__in=sessions)
 
 
 def _within_bounds(waits: list[Wait]) -> list[Wait]:

@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+import orjson
+
 Json = dict[str, Any]
 
 
 @dataclass(slots=True)
 class Call:
-    """One tool call; `outcome` is empty while it runs."""
+    """One tool call; `outcome` is empty while it runs. `is_asking`: people decide first."""
 
     key: str
     name: str
@@ -22,6 +24,7 @@ class Call:
     text: str = ""
     result_seq: int = 0
     duration_ms: int | None = None
+    is_asking: bool = False
 
 
 @dataclass(slots=True)
@@ -55,3 +58,45 @@ class OpenTurn:
     number: int = 0
     step: int = 0
     model: str = ""
+
+
+def text_key(kind: str, message_id: str) -> str:
+    return f"{message_id}-thinking" if kind == "agent.thinking" else message_id
+
+
+def when(data: Json) -> datetime:
+    return datetime.fromisoformat(data["created_at"])
+
+
+def text_of(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    return "\n\n".join(block.get("text", "") for block in content if block.get("type") == "text")
+
+
+def call_summary(call: Call) -> str:
+    """The arguments in one line: the only text where there is one, else compact JSON."""
+    values = list(call.input.values())
+    texts = [value for value in values if isinstance(value, str) and value]
+    if len(texts) == 1:
+        return texts[0][:200]
+    return orjson.dumps(call.input).decode()[:200] if call.input else ""
+
+
+# Bookkeeping that the page shows elsewhere, or not at all.
+SILENT_TYPES = frozenset(
+    {
+        "session.created",
+        "session.updated",
+        "session.status_running",
+        "session.status_rescheduled",
+        "session.status_idle",
+        "session.error",
+        "attempt.ended",
+        "turn.waiting",
+        "agent.tool_started",
+        "model.usage",
+        "turn.edited",
+        "queue.changed",
+    }
+)

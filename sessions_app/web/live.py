@@ -30,6 +30,7 @@ _SAID = {
     "turn.failed": "The turn failed.",
     "turn.cancelled": "The turn was stopped.",
     "turn.superseded": "A newer prompt took the turn's place.",
+    "turn.waiting": "The session waits for an answer.",
     "turn.recovering": "The turn was interrupted and goes on.",
     "session.paused": "The session is paused.",
     "session.resumed": "The session goes on.",

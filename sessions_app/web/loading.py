@@ -13,6 +13,7 @@ from sessions_app.eventlog import StoredEvent
 from sessions_app.models import Session, Turn
 from sessions_app.web.items import Json
 from sessions_app.web.transcript import Transcript
+from sessions_app.web.waits import settle_past
 
 PAGE_EVENTS = 120
 PAGE_BYTES = 60_000
@@ -48,6 +49,7 @@ def load_page(*, session: Session, before: int | None = None, up_to: int | None 
     transcript.add_all(whole)
     if before is not None:
         transcript.drop_unstarted()
+        _settle_past(session, transcript)
     return Page(transcript, events[0].seq if more and events else None, last)
 
 
@@ -95,6 +97,14 @@ def _with_unsealed(
     if is_newest and begin is not None:
         deltas += _deltas(session_id, begin, ceiling)
     return sorted([*events, *deltas], key=lambda event: event.seq) if deltas else events
+
+
+def _settle_past(session: Session, transcript: Transcript) -> None:
+    """What was decided on a later page; and what failed here is not the newest."""
+    settle_past(session, transcript.items)
+    for item in transcript.items:
+        if item.type == "turn.failed":
+            item.facts["may_retry"] = False
 
 
 def _deltas(session_id: UUID, after: int, before: int) -> list[StoredEvent]:

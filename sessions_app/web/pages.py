@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.middleware.csrf import get_token
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
@@ -32,6 +33,7 @@ from sessions_app.web.shell import (
     zone,
 )
 from sessions_app.web.sidebar import list_groups, load_group, make_row
+from sessions_app.web.waits import Typed
 
 RECENT = 3
 
@@ -123,13 +125,22 @@ def archived(request: HttpRequest, workspace: str, *, access: Access) -> HttpRes
 @for_people
 def session(request: HttpRequest, session: str, *, access: Access) -> HttpResponseBase:
     """The newest page of a session, or the one above `before`."""
-    row = find_session(access, session)
+    return show_session(request, access, find_session(access, session))
+
+
+def show_session(
+    request: HttpRequest, access: Access, row: Session, *, typed: Typed | None = None
+) -> HttpResponse:
+    """`typed`: a form on it that was refused, shown with what was in it."""
     before = _seq(request.GET.get("before"))
     page = load_page(session=row, before=before)
-    # What failed on an earlier page is not the newest.
-    may_act = before is None and may(access, Action.SESSION_CONTROL, row)
     items = render_items(
-        page.transcript.items, session=row, zone=zone(request), may_control=may_act
+        page.transcript.items,
+        session=row,
+        zone=zone(request),
+        may_control=may(access, Action.SESSION_CONTROL, row),
+        token=get_token(request),
+        typed=typed,
     )
     context: dict[str, Any] = {
         "items": items,

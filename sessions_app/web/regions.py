@@ -37,6 +37,12 @@ REGIONS_BY_TYPE: dict[str, frozenset[str]] = {
     "turn.recovering": frozenset({"strip", "state"}),
     "attempt.started": frozenset({"strip", "state"}),
     "step.checkpoint": frozenset({"strip", "model"}),
+    "agent.tool_use": frozenset({"state"}),
+    "agent.question": frozenset({"state"}),
+    "agent.question_closed": frozenset({"state", "strip"}),
+    "user.tool_confirmation": frozenset({"state", "strip"}),
+    "user.question_response": frozenset({"state", "strip"}),
+    "turn.waiting": frozenset({"state", "strip"}),
     "model.usage": frozenset({"usage"}),
 }
 ALL_REGIONS = ("title", "state", "model", "strip", "foot", "menu", "usage")
@@ -78,7 +84,7 @@ def session_state(session: Session) -> str:
     """The strongest: needs you, failed, paused, working. Empty: idle."""
     reason = (session.stop_reason or {}).get("type")
     is_at_work = session.is_working or session.status == SessionStatus.RUNNING
-    if reason == "requires_action" and session.started_turn_id is not None:
+    if _needs_people(session):
         return "needs_you"
     if reason in {"error", "retries_exhausted"} and not is_at_work:
         return "failed"
@@ -87,6 +93,14 @@ def session_state(session: Session) -> str:
     if session.status == SessionStatus.RESCHEDULING:
         return "retrying"
     return "working" if is_at_work else ""
+
+
+def _needs_people(session: Session) -> bool:
+    """Something is open; also while the turn still runs other calls. Lists have counted it."""
+    if session.started_turn_id is None:
+        return False
+    counted: int | None = getattr(session, "open_waits", None)
+    return session.is_waiting if counted is None else counted > 0
 
 
 def state_word(state: str) -> str:

@@ -15,10 +15,10 @@ from core.clock import now
 from core.ids import Prefix, encode_id
 from core.text import clip
 from sessions_app.models import Session
-from sessions_app.web.items import Call, Item
+from sessions_app.web.items import Call, Item, call_summary
 from sessions_app.web.markdown import render_blocks, render_markdown
 from sessions_app.web.times import day_name, duration
-from sessions_app.web.transcript import call_summary
+from sessions_app.web.waits import APPROVAL, Typed, argument_views, question_views
 
 PROMPT_SHOWN_CHARACTERS = 12_000
 PROMPT_OPEN_CHARACTERS = 1_200
@@ -47,7 +47,13 @@ class Placed:
 
 
 def render_items(
-    items: list[Item], *, session: Session, zone: tzinfo, may_control: bool = False
+    items: list[Item],
+    *,
+    session: Session,
+    zone: tzinfo,
+    may_control: bool = False,
+    token: str = "",
+    typed: Typed | None = None,
 ) -> list[Placed]:
     """With a day mark above the first item and above each prompt of a new day."""
     placed: list[Placed] = []
@@ -58,22 +64,40 @@ def render_items(
         begins = shown is None or (item.type == "user.message" and day != shown)
         shown = day if begins else shown
         mark = (day_name(day, today), day.isoformat()) if begins else ("", "")
-        markup = render_item(item, session=session, zone=zone, may_control=may_control)
+        markup = render_item(
+            item, session=session, zone=zone, may_control=may_control, token=token, typed=typed
+        )
         placed.append(Placed(markup, *mark))
     return placed
 
 
 def render_item(
-    item: Item, *, session: Session, zone: tzinfo | None = None, may_control: bool = False
+    item: Item,
+    *,
+    session: Session,
+    zone: tzinfo | None = None,
+    may_control: bool = False,
+    token: str = "",
+    typed: Typed | None = None,
+    place: str = "",
 ) -> SafeString:
-    """`may_control`: the reader may act on it, where it offers an act."""
+    """`may_control`: the reader may act on it, where it offers an act.
+
+    `token` is for forms that are sent without a script, `place` where such a form comes back to.
+    """
     context: dict[str, Any] = {
         "item": item,
         "zone": zone,
         "session_id": encode_id(Prefix.SESSION, session.pk),
         "may_control": may_control,
+        "token": token,
+        "place": place,
         **_VIEWS.get(item.type, _no_view)(item),
     }
+    if item.type == "agent.question":
+        context |= _question(item, typed)
+    elif item.type == APPROVAL:
+        context |= _approval(item)
     return SafeString(render_to_string(f"events/{item.type}.html", context).strip())
 
 
@@ -148,6 +172,20 @@ def call_view(call: Call) -> dict[str, Any]:
     }
 
 
+def _approval(item: Item) -> dict[str, Any]:
+    (call,) = item.calls
+    arguments, is_cut = argument_views(call.input)
+    return {"view": call_view(call), "arguments": arguments, "are_cut": is_cut}
+
+
+def _question(item: Item, typed: Typed | None) -> dict[str, Any]:
+    mine = typed if typed and typed.key == item.key else None
+    expires_at = item.facts["expires_at"]
+    if isinstance(expires_at, str):
+        expires_at = datetime.fromisoformat(expires_at)
+    return {"questions": question_views(item, mine), "expires_at": expires_at}
+
+
 def _value(value: Any) -> str:
     return value if isinstance(value, str) else repr(value)
 
@@ -155,6 +193,8 @@ def _value(value: Any) -> str:
 def _outcome(call: Call) -> tuple[str, str, str]:
     """Word, class, mark."""
     match call.outcome:
+        case "" if call.is_asking:
+            return "Waiting for an answer", "is-unknown", "needs_you"
         case "":
             return "Running", "is-working", "working"
         case "ok":

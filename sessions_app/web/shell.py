@@ -27,6 +27,7 @@ from orgs.access import Access
 from orgs.models import Organization
 from orgs.principals import access_for_user
 from orgs.roles import Action
+from sessions_app.inbox import count_inbox
 from sessions_app.web.sidebar import count_archived, list_groups
 from sessions_app.web.times import zone_of
 
@@ -116,6 +117,7 @@ def shell(request: HttpRequest, access: Access, workspace_id: UUID) -> dict[str,
         "may_create": access.may(Action.SESSION_CREATE, workspace_id),
         "groups": list_groups(access=access, workspace_id=workspace_id, zone=zone(request)),
         "archived_count": count_archived(access=access, workspace_id=workspace_id),
+        "waiting_count": count_inbox(access=access),
         "theme": theme(request),
         "side": _opened(request, "side"),
         "drawer": _opened(request, "drawer"),

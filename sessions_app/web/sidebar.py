@@ -47,6 +47,7 @@ class Row:
     is_unread: bool
     is_pinned: bool
     is_working: bool
+    waits: int
     at: str
 
     @property
@@ -110,6 +111,7 @@ def make_row(session: Session) -> Row:
         is_unread=unread,
         is_pinned=getattr(session, "pinned_at", None) is not None,
         is_working=session.is_working,
+        waits=getattr(session, "open_waits", 0),
         at=rfc3339(session.activity_at) or "",
     )
 

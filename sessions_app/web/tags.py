@@ -13,7 +13,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from core.clock import now, rfc3339
-from sessions_app.web.times import age, full_time
+from sessions_app.web.times import age, full_time, left
 
 register = template.Library()
 
@@ -93,11 +93,19 @@ def date_and_time(context: template.Context, moment: datetime | None, css: str =
     return _time(moment, context.get("zone"), "date", css)
 
 
+@register.simple_tag(takes_context=True)
+def time_left(context: template.Context, moment: datetime | None, css: str = "") -> SafeString:
+    """`5m left`, until then."""
+    return _time(moment, context.get("zone"), "left", css)
+
+
 def _time(moment: datetime | None, zone: tzinfo | None, style: str, css: str) -> SafeString:
     if moment is None:
         return SafeString("")
     local = moment.astimezone(zone)
     texts = {"clock": f"{local:%H:%M}", "date": f"{local.day} {local:%B %Y, %H:%M}"}
+    if style == "left":
+        texts["left"] = left(moment - now())
     text = texts.get(style) or age(now() - moment)
     return format_html(
         '<time class="{}" datetime="{}" title="{}" data-as="{}">{}</time>',

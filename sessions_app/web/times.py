@@ -34,6 +34,11 @@ def age(passed: timedelta) -> str:
     return f"{seconds // (7 * DAY)}w"
 
 
+def left(ahead: timedelta) -> str:
+    """`41s left`; `no time left` once it is over."""
+    return f"{age(ahead)} left" if ahead > timedelta(seconds=10) else "no time left"
+
+
 def full_time(local: datetime) -> str:
     return f"{local.day} {local:%B %Y, %H:%M:%S}"
 

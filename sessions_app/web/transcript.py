@@ -7,14 +7,20 @@ shows is what a tab that never left shows. This module renders nothing and reads
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from datetime import datetime
-from typing import Any
-
-import orjson
 
 from sessions_app.eventlog import StoredEvent
-from sessions_app.web.items import Call, Change, Item, Json, OpenTurn
-from sessions_app.web.waits import wait_facts
+from sessions_app.web import waits
+from sessions_app.web.items import (
+    SILENT_TYPES,
+    Call,
+    Change,
+    Item,
+    Json,
+    OpenTurn,
+    text_key,
+    text_of,
+    when,
+)
 
 
 class Transcript:
@@ -78,7 +84,7 @@ class Transcript:
 
     def _put_prompt(self, turn: str, data: Json) -> Change:
         item = _item(data, key=turn or data["id"], kind="user.message")
-        item.text = _text(data["content"])
+        item.text = text_of(data["content"])
         item.facts = {"author": data["author"]["name"], "by": data["author"]["type"]}
         return self._append(item)
 
@@ -185,7 +191,7 @@ class Transcript:
             self.turn = OpenTurn(data["turn_id"])
         note = next((i for i in reversed(self.items) if i.type == "turn.recovering"), None)
         if note and note.turn == data.get("turn_id") and note.facts["resumed_at"] is None:
-            note.facts["resumed_at"] = _when(data)
+            note.facts["resumed_at"] = when(data)
             changes.append(Change("put", note))
         return changes
 
@@ -199,7 +205,7 @@ class Transcript:
 
     # ── What the agent wrote ──
     def _delta(self, data: Json, kind: str) -> list[Change]:
-        key = _text_key(kind, data["message_id"])
+        key = text_key(kind, data["message_id"])
         item = self._by_key.get(key)
         if item is not None:
             if not item.is_open:  # sealed: nothing comes twice
@@ -219,7 +225,7 @@ class Transcript:
         return self._delta(data, "agent.thinking")
 
     def _message(self, data: Json) -> list[Change]:
-        item, is_new = self._seal(data, "agent.message", _text(data["content"]))
+        item, is_new = self._seal(data, "agent.message", text_of(data["content"]))
         item.is_interrupted = bool(data.get("interrupted"))
         if not item.text.strip():
             return [] if is_new else [self._drop(item)]
@@ -231,13 +237,13 @@ class Transcript:
         return [self._append(item) if is_new else Change("put", item)]
 
     def _seal(self, data: Json, kind: str, text: str) -> tuple[Item, bool]:
-        key = _text_key(kind, data["message_id"])
+        key = text_key(kind, data["message_id"])
         found = self._by_key.get(key)
         item = found or _item(data, key=key, kind=kind)
         if found is None:
             item.facts = {"model": self.turn.model if self.turn else ""}
         item.text, item.is_open, item.is_abandoned = text, False, False
-        item.seq, item.at = data["seq"], _when(data)
+        item.seq, item.at = data["seq"], when(data)
         return item, found is None
 
     def _end_thinking(self, kind: str) -> list[Change]:
@@ -264,13 +270,24 @@ class Transcript:
 
     # ── Tools ──
     def _tool_use(self, data: Json) -> list[Change]:
-        call = Call(data["id"], data["name"], data["seq"], _when(data), data["input"])
+        call = Call(data["id"], data["name"], data["seq"], when(data), data["input"])
+        if data.get("evaluated_permission") == "ask":
+            return [self._append(self._card(data, call))]
         group = self._open_group(data)
         is_new = group is None
         item = group or _item(data, key=f"calls-{data['id']}", kind="agent.tool_use")
         item.calls.append(call)
         self._calls[call.key] = (item, call)
         return [self._append(item) if is_new else Change("put", item)]
+
+    def _card(self, data: Json, call: Call) -> Item:
+        """A call that waits for people stands alone."""
+        item = _item(data, key=waits.ask_key(call.key), kind=waits.APPROVAL)
+        call.is_asking = True
+        item.calls.append(call)
+        item.facts = waits.asked_facts({})
+        self._calls[call.key] = (item, call)
+        return item
 
     def _open_group(self, data: Json) -> Item | None:
         """Neighbours share one box; a closed fold of many begins anew with the next turn."""
@@ -285,20 +302,49 @@ class Transcript:
             return []
         item, call = found
         call.outcome = data["outcome"]
-        call.text = _text(data["content"])
+        call.text = text_of(data["content"])
         call.duration_ms = data.get("duration_ms")
         call.result_seq = data["seq"]
+        call.is_asking = False
+        waits.close_card(item, call.outcome)
         return [Change("put", item)]
 
     # ── The session itself ──
     def _note(self, data: Json) -> list[Change]:
         return [self._append(_item(data, key=data["id"], kind=data["type"]))]
 
-    def _told(self, data: Json) -> list[Change]:
-        """What was asked of people and what they decided, a line each."""
-        item = _item(data, key=data["id"], kind=data["type"])
-        item.facts = wait_facts(data)
-        return [self._append(item)]
+    # ── What is asked of people ──
+    def _question(self, data: Json) -> list[Change]:
+        item = _item(data, key=waits.ask_key(data["id"]), kind="agent.question")
+        item.facts = waits.asked_facts(data)
+        changes = self._note_asking(data, True)
+        return [*changes, self._append(item)]
+
+    def _note_asking(self, data: Json, is_asking: bool) -> list[Change]:
+        found = self._calls.get(data["tool_use_id"])
+        if found is None:
+            return []
+        found[1].is_asking = is_asking
+        return [Change("put", found[0])]
+
+    def _decided(self, data: Json) -> list[Change]:
+        """The card says by whom; a line does where the card stands on an earlier page."""
+        asked = data["tool_use_id"] if "tool_name" in data else data["question_id"]
+        item = self._by_key.get(waits.ask_key(asked))
+        if item is None:
+            item = _item(data, key=data["id"], kind="_decided")
+            item.facts = waits.told_facts(data)
+            return [self._append(item)]
+        waits.settle_card(item, waits.told_facts(data))
+        return [Change("put", item)]
+
+    def _question_closed(self, data: Json) -> list[Change]:
+        changes = self._note_asking(data, False)
+        item = self._by_key.get(waits.ask_key(data["question_id"]))
+        if item is None or not waits.is_open_card(item):
+            return changes
+        waits.close_card(item, data["outcome"])
+        return [*changes, Change("put", item)]
 
     def _unknown(self, event: StoredEvent) -> list[Change]:
         item = _item(event.data, key=event.data["id"], kind="_unknown")
@@ -317,50 +363,9 @@ class Transcript:
 
 
 def _item(data: Json, *, key: str, kind: str) -> Item:
-    return Item(key, kind, data["seq"], _when(data), data.get("turn_id", ""))
+    return Item(key, kind, data["seq"], when(data), data.get("turn_id", ""))
 
 
-def _text_key(kind: str, message_id: str) -> str:
-    return f"{message_id}-thinking" if kind == "agent.thinking" else message_id
-
-
-def _when(data: Json) -> datetime:
-    return datetime.fromisoformat(data["created_at"])
-
-
-def _text(content: Any) -> str:
-    if isinstance(content, str):
-        return content
-    return "\n\n".join(block.get("text", "") for block in content if block.get("type") == "text")
-
-
-def call_summary(call: Call) -> str:
-    """The arguments in one line: the only text where there is one, else compact JSON."""
-    values = list(call.input.values())
-    texts = [value for value in values if isinstance(value, str) and value]
-    if len(texts) == 1:
-        return texts[0][:200]
-    return orjson.dumps(call.input).decode()[:200] if call.input else ""
-
-
-# Bookkeeping that the page shows elsewhere, or not at all.
-SILENT_TYPES = frozenset(
-    {
-        "session.created",
-        "session.updated",
-        "session.status_running",
-        "session.status_rescheduled",
-        "session.status_idle",
-        "session.error",
-        "attempt.ended",
-        "turn.waiting",
-        "agent.tool_started",
-        "agent.question_closed",
-        "model.usage",
-        "turn.edited",
-        "queue.changed",
-    }
-)
 _HANDLERS: dict[str, Callable[[Transcript, Json], list[Change]]] = {
     "user.message": Transcript._user_message,
     "user.interrupt": Transcript._user_interrupt,
@@ -383,9 +388,10 @@ _HANDLERS: dict[str, Callable[[Transcript, Json], list[Change]]] = {
     "session.paused": Transcript._held,
     "session.resumed": Transcript._held,
     "session.forked": Transcript._note,
-    "agent.question": Transcript._told,
-    "user.tool_confirmation": Transcript._told,
-    "user.question_response": Transcript._told,
+    "agent.question": Transcript._question,
+    "user.tool_confirmation": Transcript._decided,
+    "user.question_response": Transcript._decided,
+    "agent.question_closed": Transcript._question_closed,
     "session.archived": Transcript._note,
     "session.unarchived": Transcript._note,
     "session.status_terminated": Transcript._note,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from sessions_app.web import acts, control, pages
+from sessions_app.web import acts, control, deciding, pages
 
 urlpatterns = [
     path("", pages.home),
@@ -15,6 +15,10 @@ urlpatterns = [
     path("w/<str:workspace>/sidebar/", pages.sidebar),
     path("w/<str:workspace>/archived/", pages.archived),
     path("w/<str:workspace>/group/<str:group>/", pages.group),
+    path("inbox/", deciding.inbox),
+    path("inbox/count", deciding.count),
+    path("s/<str:session>/waits/<str:event>/confirm", deciding.confirm),
+    path("s/<str:session>/waits/<str:event>/answer", deciding.answer),
     path("s/<str:session>/", pages.session),
     path("s/<str:session>/events/<int:seq>/", pages.event_text),
     path("s/<str:session>/live", acts.live),

@@ -9,6 +9,7 @@ import "./control.js";
 import "./composer.js";
 import "./session.js";
 import "./sidebar.js";
+import "./waits.js";
 
 const app = document.body;
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;

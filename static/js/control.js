@@ -6,7 +6,7 @@ import { toast } from "./toast.js";
 
 const page = () => one("live-session");
 
-function tell(problem) {
+export function tell(problem) {
   const why = problem instanceof Refused ? problem.message : "The server did not answer. Look whether it was done, and try again.";
   alarm(why);
   toast({ text: why, seconds: 8 });

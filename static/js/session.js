@@ -72,7 +72,9 @@ class LiveSession extends HTMLElement {
     one("[data-empty]", this)?.remove();
     const old = this.item(key);
     if (old) {
+      const hadFocus = old.contains(document.activeElement);
       const kept = morph(old, node);
+      if (hadFocus && !kept.contains(document.activeElement)) kept.focus();  // a card that was decided
       kept.classList.remove("is-optimistic");
       this.place(kept, after);
       return;
@@ -157,7 +159,7 @@ class LiveSession extends HTMLElement {
   }
 
   goToTarget() {
-    const target = location.hash.startsWith("#m") && document.getElementById(location.hash.slice(1));
+    const target = /^#(m|ask-)/.test(location.hash) && document.getElementById(location.hash.slice(1));
     if (!target) return false;
     target.classList.add("is-target");
     target.scrollIntoView({ block: "center" });

@@ -4,6 +4,7 @@ import { all, fragment, morph, one, parse } from "./dom.js";
 import { connection } from "./connection.js";
 import { dayKey, localize, now } from "./times.js";
 import { openRowMenu } from "./acts.js";
+import { waitsChanged } from "./waits.js";
 
 const DAY_MS = 86400000;
 
@@ -40,6 +41,7 @@ class SessionSidebar extends HTMLElement {
     const node = parse(html).firstElementChild;
     const old = this.row(id);
     if (old && Number(old.dataset.seq) > seq) return;
+    if (!old || old.dataset.waits !== node.dataset.waits) waitsChanged();
     if (id === this.openId) one(".row", node).setAttribute("aria-current", "page");
     this.showRead(node);
     localize(wrap(node));
@@ -138,6 +140,7 @@ class SessionSidebar extends HTMLElement {
     this.wantsResync = false;
     const html = await fragment(`/w/${this.workspace}/sidebar/`).catch(() => null);
     if (html === null) return;
+    waitsChanged();
     this.later.clear();
     const content = parse(html);
     const current = one(`[data-key="${this.openId}"]`, content);

@@ -33,6 +33,7 @@ export async function learnServerTime() {
 function textOf(moment, style) {
   if (style === "clock") return clock.format(moment);
   if (style === "date") return minute.format(moment).replace(" at ", ", ");
+  if (style === "left") { const ahead = (moment - now()) / 1000; return ahead > 10 ? `${age(ahead)} left` : "no time left"; }
   return age(Math.max(0, (now() - moment) / 1000));
 }
 

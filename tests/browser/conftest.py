@@ -129,7 +129,8 @@ def transcript(page: Page) -> str:
         page.evaluate(
             """() => {
             const copy = document.querySelector('[data-transcript]').cloneNode(true);
-            copy.querySelectorAll('.day, [data-earlier]').forEach((node) => node.remove());
+            const own = '.day, [data-earlier], [name=csrfmiddlewaretoken]';
+            copy.querySelectorAll(own).forEach((node) => node.remove());
             copy.querySelectorAll('time').forEach((node) => node.removeAttribute('title'));
             copy.querySelectorAll('*').forEach((node) => {  // attributes have no order
                 const sorted = [...node.attributes].sort((a, b) => (a.name < b.name ? -1 : 1));

@@ -26,6 +26,8 @@ SHOWN_BY = {
     "agent.message_delta": "agent.message",
     "agent.thinking_delta": "agent.thinking",
     "agent.tool_result": "agent.tool_use",
+    "agent.question_closed": "agent.question",
+    "user.question_response": "agent.question",
 }
 
 
