@@ -161,7 +161,7 @@ def test_a_started_turn_says_so(cast: Cast) -> None:
 def test_a_form_without_a_version_is_refused(cast: Cast) -> None:
     session = busy(cast)
     answer = act(browser(cast.member), session, 2, "delete", expected_version="", headers=JSON)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "missing_version")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "field_required")
 
 
 def failed(cast: Cast) -> Session:
