@@ -84,7 +84,6 @@ _TYPES = (
     EventType("session.status_terminated", payloads.By),
     EventType("session.paused", payloads.Held),
     EventType("session.resumed", payloads.Held),
-    EventType("session.forked", payloads.Forked),
     EventType("session.error", payloads.Error),
     EventType("user.message", payloads.UserMessage, is_input=True),
     EventType("user.interrupt", payloads.UserInterrupt),

@@ -80,9 +80,9 @@ class UserInterrupt:
 
 @dataclass(frozen=True, slots=True)
 class By:
-    """Who did it; empty in logs of old."""
+    """Who did it."""
 
-    author: Json | None = None
+    author: Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,15 +90,6 @@ class Held:
     """`place`: the id of the session or workspace at which it was said; `author` who said it."""
 
     place: str
-    author: Json
-
-
-@dataclass(frozen=True, slots=True)
-class Forked:
-    """In the new session: where it came from. `source_seq` is the last event that was copied."""
-
-    source_session_id: str
-    source_seq: int
     author: Json
 
 
@@ -146,7 +137,7 @@ class TurnWithdrawn:
     """`reason`: edited, deleted or archived."""
 
     reason: str
-    author: Json | None = None
+    author: Json
 
 
 @dataclass(frozen=True, slots=True)

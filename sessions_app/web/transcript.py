@@ -387,7 +387,6 @@ _HANDLERS: dict[str, Callable[[Transcript, Json], list[Change]]] = {
     "agent.tool_result": Transcript._tool_result,
     "session.paused": Transcript._held,
     "session.resumed": Transcript._held,
-    "session.forked": Transcript._note,
     "agent.question": Transcript._question,
     "user.tool_confirmation": Transcript._decided,
     "user.question_response": Transcript._decided,
