@@ -13,7 +13,6 @@ from sessions_app import eventlog
 from sessions_app.domain.events import Draft
 from sessions_app.domain.turns import TurnCommand
 from sessions_app.eventlog.announce import announce_turn
-from sessions_app.models import Session
 from sessions_app.selectors import get_session
 from sessions_app.services.ending import Change, end_started_turn, find_started_turn, go_on
 from sessions_app.services.turns import Receipt
@@ -29,28 +28,16 @@ def interrupt_session(*, access: Access, session_id: UUID) -> Receipt:
     """
     session = get_session(access=access, session_id=session_id, lock=True)
     access.require(Action.SESSION_CONTROL, session.workspace_id, maker_id=session.maker_id)
-    seq = stop_started_turn(session, access=access)
-    if seq is None:
-        nothing = {"type": "user.interrupt", "id": None, "seq": None, "effect": "nothing_to_stop"}
-        return Receipt(None, None, False, orjson.dumps(nothing).decode(), changed=False)
-    event = eventlog.read_after(session_id=session.pk, after=seq - 1, limit=1)[0]
-    return Receipt(event.turn_id, event.seq, False, event.json)
-
-
-def stop_started_turn(session: Session, *, access: Access) -> int | None:
-    """The same for a session that this transaction holds.
-
-    Returns the seq of the user.interrupt event; None where no turn has started.
-    """
     turn = find_started_turn(session)
     if turn is None:
-        return None
-    interrupt = Draft("user.interrupt", {"author": author_json(access)}, turn_id=turn.pk)
-    change = Change([interrupt])
+        nothing = {"type": "user.interrupt", "id": None, "seq": None, "effect": "nothing_to_stop"}
+        return Receipt(None, None, False, orjson.dumps(nothing).decode(), changed=False)
+    change = Change([Draft("user.interrupt", {"author": author_json(access)})])
     end_started_turn(session, turn, TurnCommand.STOP, Draft("turn.cancelled"), change)
     go_on(session, change, stop_reason={"type": "interrupted"})
     seqs = eventlog.append(
         session_id=session.pk, drafts=change.drafts, turn_id=turn.pk, row=change.row
     )
     announce_turn()
-    return seqs[0]
+    event = eventlog.read_after(session_id=session.pk, after=seqs[0] - 1, limit=1)[0]
+    return Receipt(turn.pk, event.seq, False, event.json)
