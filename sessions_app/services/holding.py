@@ -58,6 +58,7 @@ def resume_held(session: Session, *, access: Access) -> None:
         session.resume_revision = _next_revision()
         session.save(update_fields=["resume_revision"])
         _settle_tree(session, author_json(access))
+        session.refresh_from_db()
 
 
 @transaction.atomic

@@ -125,7 +125,7 @@ def create_session(*, access: Access, new: NewSession) -> Session:
 def _submit_first(session: Session, access: Access, prompts: Sequence[Prompt]) -> None:
     for index, prompt in enumerate(prompts):
         param = f"initial_events[{index}]"
-        session.refresh_from_db(fields=["turn_count", "queue_version", "ready_at"])
+        session.refresh_from_db()
         submit_to(session, access=access, prompt=prompt, param=param)
 
 

@@ -93,9 +93,7 @@ def submit_to(session: Session, *, access: Access, prompt: Prompt, param: str = 
     require_available(session=session, requested=requested, param=f"{dot}model")
     if prompt.resume:
         resume_held(session, access=access)
-        session.refresh_from_db()
     inherit_hold(session)
-    session.refresh_from_db()
     edited = _find_edited_turn(access, session, prompt)
     accepted = Accepted(
         author=access,
