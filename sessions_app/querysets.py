@@ -28,6 +28,11 @@ class SessionQuerySet(models.QuerySet["Session"]):  # type: ignore[name-defined]
             seen |= Q(maker_id=access.user_id)
         return self.filter(seen, workspace_id__in=access.workspaces_with(Action.SESSION_READ))
 
+    def below(self, session: models.Model) -> Self:
+        """The tree under a session, itself left out."""
+        root_id = getattr(session, "root_id", None) or session.pk
+        return self.filter(root_id=root_id, ancestor_ids__contains=[session.pk])
+
     def with_personal_state(self, user_id: UUID | None) -> Self:
         """Joins this person's pin and read mark as `mine`."""
         mine = Q(personal_states__user_id=user_id)

@@ -105,7 +105,7 @@ def go_on(session: Session, change: Change, *, stop_reason: dict[str, Any]) -> N
     if has_more and not session.is_paused:
         change.add(ready_at=when_quiet(session, change))
         return
-    # A retryable outcome tells more than the hold of an empty queue.
+    # Without a queue the turn's own outcome says more than that the session is held.
     reason = {"type": "paused"} if has_more else stop_reason
     change.add(Draft("session.status_idle", {"stop_reason": reason}), ready_at=None)
 

@@ -85,15 +85,17 @@ def resume_workspace(*, access: Access, workspace_id: UUID) -> WorkspaceHold:
     return hold
 
 
-def inherit_hold(session: Session, *, author: dict[str, Any] = SYSTEM) -> bool:
+def inherit_hold(session: Session) -> bool:
     """Hold a session that this transaction holds, if a pause above covers it; whether it is held.
 
     A pause of a workspace reaches the sessions that worked at that moment; the others are held
     when they are to begin.
     """
-    if not session.is_paused and is_held(_marks(session)):
-        _settle(session, author, place=encode_id(Prefix.WORKSPACE, session.workspace_id))
-        session.refresh_from_db(fields=["paused_at", "head_seq", "ready_at"])
+    if not session.is_paused:
+        hold = _hold_of(session.workspace_id)
+        if is_held(_marks(session, hold)):
+            _settle(session, hold, SYSTEM, place=_place_of(hold))
+            session.refresh_from_db(fields=["paused_at", "head_seq", "ready_at"])
     return session.is_paused
 
 
@@ -105,9 +107,7 @@ def _next_revision() -> int:
 
 def lock_tree(session: Session) -> list[Session]:
     """The sessions below one that this transaction holds, locked from the top down."""
-    below = Session.objects.filter(
-        root_id=session.root_id or session.pk, ancestor_ids__contains=[session.pk]
-    )
+    below = Session.objects.below(session)
     return list(below.order_by("depth", "id").select_for_update(no_key=True, of=("self",)))
 
 
@@ -129,8 +129,9 @@ def _lock_workspace(access: Access, workspace_id: UUID) -> WorkspaceHold:
 
 def _settle_tree(session: Session, author: dict[str, Any]) -> None:
     """Write what the marks now say to the session and all below it."""
+    hold = _hold_of(session.workspace_id)
     for each in [session, *lock_tree(session)]:
-        _settle(each, author, place=session.public_id)
+        _settle(each, hold, author, place=session.public_id)
 
 
 def _settle_workspace(hold: WorkspaceHold, author: dict[str, Any]) -> None:
@@ -140,14 +141,15 @@ def _settle_workspace(hold: WorkspaceHold, author: dict[str, Any]) -> None:
         is_concerned = Q(paused_at__isnull=False)
     ordered = sessions.filter(is_concerned).order_by("depth", "id")
     for session in ordered.select_for_update(no_key=True, of=("self",)):
-        _settle(session, author, place=encode_id(Prefix.WORKSPACE, hold.workspace_id))
+        _settle(session, hold, author, place=_place_of(hold))
 
 
-def _settle(session: Session, author: dict[str, Any], *, place: str) -> None:
-    held = is_held(_marks(session))
+def _settle(session: Session, hold: WorkspaceHold, author: dict[str, Any], *, place: str) -> None:
+    held = is_held(_marks(session, hold))
     if held == session.is_paused or session.status == SessionStatus.TERMINATED:
         return
-    change = Change([Draft("session.paused" if held else "session.resumed", _said(place, author))])
+    said = {"place": place, "author": author}
+    change = Change([Draft("session.paused" if held else "session.resumed", said)])
     session.paused_at = now() if held else None
     change.add(ready_at=ready_at(session, change))
     eventlog.append(session_id=session.pk, drafts=change.drafts, row=change.row)
@@ -157,18 +159,23 @@ def _settle(session: Session, author: dict[str, Any], *, place: str) -> None:
         announce_turn()
 
 
-def _said(place: str, author: dict[str, Any]) -> dict[str, Any]:
-    return {"place": place, "author": author}
+def _hold_of(workspace_id: UUID) -> WorkspaceHold:
+    """An empty one where the workspace was never paused."""
+    found = WorkspaceHold.objects.filter(workspace_id=workspace_id).first()
+    return found or WorkspaceHold(workspace_id=workspace_id)
 
 
-def _marks(session: Session) -> list[Mark]:
+def _place_of(hold: WorkspaceHold) -> str:
+    return encode_id(Prefix.WORKSPACE, hold.workspace_id)
+
+
+def _marks(session: Session, hold: WorkspaceHold) -> list[Mark]:
     """From the session up to its workspace."""
     above: list[Session] = []
     if session.ancestor_ids:
         rows = Session.objects.filter(pk__in=session.ancestor_ids).order_by("-depth")
         above = list(rows.only("pause_revision", "resume_revision"))
-    hold = WorkspaceHold.objects.filter(workspace_id=session.workspace_id).first()
-    places: list[Session | WorkspaceHold] = [session, *above, hold or WorkspaceHold()]
+    places: list[Session | WorkspaceHold] = [session, *above, hold]
     return [_mark(place) for place in places]
 
 
