@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from uuid import UUID
 
 from django.db import transaction
@@ -11,7 +12,7 @@ from orgs.roles import Action
 from sessions_app import eventlog
 from sessions_app.domain.events import Draft
 from sessions_app.domain.turns import TurnCommand
-from sessions_app.domain.vocabulary import SessionStatus
+from sessions_app.domain.vocabulary import SessionStatus, TurnStatus
 from sessions_app.models import Session
 from sessions_app.selectors import get_session
 from sessions_app.services.ending import (
@@ -22,6 +23,28 @@ from sessions_app.services.ending import (
 )
 from sessions_app.services.holding import lock_tree
 from sessions_app.wire import author_json
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """What a cancel would end: the number of the started turn, and how many of the others."""
+
+    turn: int | None
+    queued: int
+    below: int
+
+
+def preview_cancel(*, access: Access, session_id: UUID) -> Ends:
+    """For the question before a cancel; writes nothing. Raises NotFound, Forbidden."""
+    session = get_session(access=access, session_id=session_id)
+    access.require(Action.SESSION_ADMINISTER, session.workspace_id, maker_id=session.maker_id)
+    turn = find_started_turn(session)
+    below = Session.objects.visible_to(access).below(session)
+    return Ends(
+        turn=turn.number if turn else None,
+        queued=session.turns.filter(status=TurnStatus.QUEUED).count(),
+        below=below.exclude(status=SessionStatus.TERMINATED).count(),
+    )
 
 
 @transaction.atomic

@@ -9,10 +9,8 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from core.errors import InvalidInput
 from core.ids import Prefix, encode_id
 from orgs.access import Access
-from orgs.roles import Action
 from sessions_app.domain.vocabulary import SessionStatus
-from sessions_app.models import Session
-from sessions_app.services.cancelling import cancel_session
+from sessions_app.services.cancelling import Ends, cancel_session, preview_cancel
 from sessions_app.services.holding import pause_session, resume_session
 from sessions_app.services.queueing import (
     QueuedTurn,
@@ -72,12 +70,11 @@ def cancel(request: HttpRequest, session: str, *, access: Access) -> HttpRespons
     if request.method == "POST":
         cancel_session(access=access, session_id=row.pk)
         return done(request, f"/s/{session}/", cancelled=True)
-    access.require(Action.SESSION_ADMINISTER, row.workspace_id, maker_id=row.maker_id)
     context = {
         "theme": theme(request),
         "session_id": session,
         "title": display_title(row),
-        "ends": _what_ends(access, row),
+        "ends": _what_ends(preview_cancel(access=access, session_id=row.pk)),
         "is_over": row.status == SessionStatus.TERMINATED,
     }
     template = "parts/cancel.html" if wants_fragment(request) else "cancel.html"
@@ -140,17 +137,11 @@ def _queued(request: HttpRequest, access: Access, session: str, turn: str) -> Qu
     return QueuedTurn(row.pk, parse_id(Prefix.TURN, turn), version)
 
 
-def _what_ends(access: Access, session: Session) -> list[str]:
-    """What a cancel would end, counted: `the turn that works now`, `3 queued prompts`, …"""
-    strip = strip_context(session, shown=1)
-    below = Session.objects.visible_to(access).filter(
-        root_id=session.root_id or session.pk, ancestor_ids__contains=[session.pk]
-    )
-    ends = [f"turn {strip['running'].number}, which has not ended"] if strip["running"] else []
-    ends += _counted(strip["queued_total"], "queued prompt", "queued prompts")
-    open_below = below.exclude(status=SessionStatus.TERMINATED).count()
-    ends += _counted(open_below, "session below it", "sessions below it")
-    return ends
+def _what_ends(ends: Ends) -> list[str]:
+    """Counted, in words: `turn 4, which has not ended`, `3 queued prompts`, …"""
+    turn = [] if ends.turn is None else [f"turn {ends.turn}, which has not ended"]
+    queued = _counted(ends.queued, "queued prompt", "queued prompts")
+    return [*turn, *queued, *_counted(ends.below, "session below it", "sessions below it")]
 
 
 def _counted(number: int, one: str, more: str) -> list[str]:
