@@ -16,7 +16,6 @@ from core.text import make_storable, make_storable_json, redact
 from engine.context import OpenCall
 from engine.ports import Asked, Fact, Tool, ToolCall, ToolContext, ToolOutput
 
-CALLS_PER_RESPONSE_MAX = 128
 NAME_MAX_CHARACTERS = 128
 BROKEN_ARGUMENTS = "invalid_json"
 OUTCOME_UNKNOWN = (
@@ -30,7 +29,7 @@ def tidy_calls(calls: Sequence[ToolCall], *, max_bytes: int) -> list[ToolCall]:
     """The calls of one response with storable texts and an id each, no id twice."""
     tidy: list[ToolCall] = []
     seen: set[str] = set()
-    for call in calls[:CALLS_PER_RESPONSE_MAX]:
+    for call in calls:
         call_id = call.call_id
         if not _CALL_ID.fullmatch(call_id) or call_id in seen:
             call_id = f"call_{uuid4().hex}"
@@ -80,8 +79,9 @@ def tool_use(
 ) -> Fact:
     """The record of a call about to run, or of one that people have to allow first.
 
-    It carries the calls of the response still to come. A call is in the log only once it is about
-    to run, so that recovery can tell one that may have had its effect from one never begun.
+    The first one of a response carries all that come after it, the others none. A call is in the
+    log only once it is about to run, so that recovery can tell one that may have had its effect
+    from one never begun.
     """
     arguments, problem = read_arguments(call.arguments, max_bytes=max_bytes)
     # Nobody is asked about a call that cannot run: the model is told what is wrong with it.

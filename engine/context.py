@@ -195,15 +195,18 @@ def _begin_call(turn: _Turn, body: Mapping[str, Any]) -> None:
             waits=is_asked,
         )
     )
-    # Each call names all that come after it, so the newest list is the one that counts.
-    response.pending = [
-        ToolCall(
-            str(pending.get("call_id", "")),
-            str(pending.get("name", "")),
-            str(pending.get("arguments", "")),
-        )
-        for pending in body.get("pending_calls") or ()
-    ]
+    if len(response.calls) == 1:
+        response.pending = [
+            ToolCall(
+                str(pending.get("call_id", "")),
+                str(pending.get("name", "")),
+                str(pending.get("arguments", "")),
+            )
+            for pending in body.get("pending_calls") or ()
+        ]
+    elif response.pending and response.pending[0].call_id == call_id:
+        # They begin in their order; an id alone would not tell, for models repeat theirs.
+        del response.pending[0]
 
 
 def _find_call(turn: _Turn, body: Mapping[str, Any]) -> _Call | None:

@@ -29,6 +29,7 @@ SENTENCES = {
     "provider_refused": "The model provider withheld the answer.",
     "provider_misconfigured": "This model cannot be used as it is configured.",
     "too_many_steps": "The turn was ended because it took too many steps.",
+    "too_many_calls": "The model asked for more tool calls at once than one answer may hold.",
     "internal_error": "The turn was ended by an error in Sederunt.",
 }
 RETRYABLE = frozenset(

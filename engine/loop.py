@@ -95,7 +95,7 @@ class TurnLoop:
             if (call := state.runnable_call) is not None:
                 await self._settle_call(call, state, task)
             elif state.pending_calls:
-                await self._begin_calls(state.pending_calls, state)
+                await self._begin_call(state.pending_calls[0], state)
             elif state.position.responses >= self.limits.steps:
                 return Failed("too_many_steps", describe("too_many_steps"))
             else:
@@ -127,9 +127,8 @@ class TurnLoop:
         except ProviderError as error:
             return await self._pause_or_fail(error, state, task)
         facts = seal(response, model, state.step)
-        calls = self._tidy(response)
-        if calls:
-            facts.append(self._tool_use(calls, model, state.step, state))
+        if calls := self._tidy(response):
+            facts.append(self._tool_use(calls[0], calls[1:], model, state.step, state))
         self._note(await self.log.record(facts))
         return None
 
@@ -172,9 +171,13 @@ class TurnLoop:
         return tidy_calls(response.calls, max_bytes=self.limits.tool_event_max_bytes)
 
     def _tool_use(
-        self, calls: Sequence[ToolCall], model: ModelChoice, step: int, state: TurnState
+        self,
+        call: ToolCall,
+        following: Sequence[ToolCall],
+        model: ModelChoice,
+        step: int,
+        state: TurnState,
     ) -> Fact:
-        call, *following = calls
         return tool_use(
             call,
             following,
@@ -184,10 +187,10 @@ class TurnLoop:
             max_bytes=self.limits.tool_event_max_bytes,
         )
 
-    async def _begin_calls(self, calls: Sequence[ToolCall], state: TurnState) -> None:
+    async def _begin_call(self, call: ToolCall, state: TurnState) -> None:
         """Write the next call down. Its step is that of the response which asked for it."""
         model = state.asked_by or ModelChoice("", "")
-        fact = self._tool_use(calls, model, state.position.responses, state)
+        fact = self._tool_use(call, (), model, state.position.responses, state)
         self._note(await self.log.record([fact]))
 
     async def _settle_call(self, call: OpenCall, state: TurnState, task: TurnTask) -> None:

@@ -26,6 +26,9 @@ from engine.ports import (
 
 # A response longer than this is ended by us: no model writes it on purpose.
 RESPONSE_MAX_CHARACTERS = 400_000
+# Beyond either the response is refused whole: running a part of what was asked for may do harm.
+CALLS_PER_RESPONSE_MAX = 128
+ARGUMENTS_PER_RESPONSE_MAX_BYTES = 524_288
 
 
 @dataclass(slots=True)
@@ -69,10 +72,13 @@ class Response:
 async def read_response(
     parts: AsyncGenerator[StreamPart, None], *, log: TurnLog, clock: Clock
 ) -> Response:
-    """Stream the parts into `log`. Raises ProviderError, also where the stream was cut off."""
+    """Stream the parts into `log`. Raises ProviderError, also where the stream was cut off, and
+    with `too_many_calls` where it asks for more than one response may.
+    """
     thinking = _Stream(DeltaKind.THINKING)
     text = _Stream(DeltaKind.MESSAGE)
     calls: list[ToolCall] = []
+    argument_bytes = 0
     usage = Usage(0, 0)
     finish: Finish | None = None
     async with aclosing(parts):
@@ -84,6 +90,8 @@ async def read_response(
                     await _write(thinking, piece, log, clock)
                 case ToolCall():
                     calls.append(part)
+                    argument_bytes += len(part.arguments.encode(errors="surrogatepass"))
+                    _require_room(len(calls), argument_bytes)
                 case Usage():
                     usage = part
                 case Finish():
@@ -103,6 +111,11 @@ async def read_response(
         usage=usage,
         finish_reason=finish.reason,
     )
+
+
+def _require_room(calls: int, argument_bytes: int) -> None:
+    if calls > CALLS_PER_RESPONSE_MAX or argument_bytes > ARGUMENTS_PER_RESPONSE_MAX_BYTES:
+        raise provider_error("too_many_calls")
 
 
 async def _write(stream: _Stream, piece: str, log: TurnLog, clock: Clock) -> None:

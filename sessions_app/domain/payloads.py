@@ -223,8 +223,9 @@ class AgentMessage:
 class ToolUse:
     """`call_id` is the model's own; `repeatable`: safe to run again after a crash.
 
-    A call is recorded when it is about to run. `pending_calls`: the calls of the same response
-    that come after it, as {call_id, name, arguments}, so that a crash between two loses none.
+    A call is recorded when it is about to run. `pending_calls`, with the first call of a response
+    alone: those that come after it, as {call_id, name, arguments}, so that a crash between two
+    loses none.
     """
 
     name: str

@@ -129,6 +129,29 @@ def test_a_call_without_result_is_open_and_those_after_it_are_pending() -> None:
     assert not log.state().is_answered
 
 
+def test_only_the_first_call_names_those_to_come_and_each_leaves_the_list_as_it_begins() -> None:
+    log = Log()
+    log.prompt("Go")
+    following = [{"call_id": f"c_{name}", "name": name, "arguments": "{}"} for name in "bc"]
+    for _step in (1, 2):  # a model may give its calls the same ids in each of its responses
+        log.response()
+        for name, left in (("a", "bc"), ("b", "c"), ("c", "")):
+            used = log.call(name, **({"pending_calls": following} if name == "a" else {}))
+            assert "".join(call.name for call in log.state().pending_calls) == left
+            log.result(used, "done")
+    assert log.state().open_calls == ()
+
+
+def test_a_log_in_which_each_call_names_those_after_it_folds_to_the_same() -> None:
+    log = Log()
+    log.prompt("Go")
+    log.response()
+    b, c = ({"call_id": f"c_{name}", "name": name, "arguments": "{}"} for name in "bc")
+    for name, pending in (("a", [b, c]), ("b", [c]), ("c", [])):
+        log.call(name, pending_calls=pending)
+        assert [call.name for call in log.state().pending_calls] == [p["name"] for p in pending]
+
+
 def test_a_response_that_asks_for_nothing_answers_the_turn() -> None:
     log = Log()
     log.prompt("Go")

@@ -200,4 +200,3 @@ def test_calls_have_ids_of_their_own() -> None:
     assert len({call.call_id for call in tidy}) == 4
     assert tidy[2].name == "c\ufffd"
     assert (len(tidy[3].name), len(tidy[3].arguments)) == (128, 101)
-    assert len(tidy_calls(calls * 100, max_bytes=10)) == 128

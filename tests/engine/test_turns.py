@@ -255,3 +255,28 @@ async def test_the_assistant_answers_and_is_offered_no_probes(talk: Talk, home: 
     async with working(home):
         await other.ending(await other.send("What is 6 * 7?"))
     assert "**42**" in await other.answer()
+
+
+async def test_a_response_with_many_calls_names_each_of_them_once(talk: Talk, home: Path) -> None:
+    calls = [{"tool": "probe.lookup"}] * 12
+    async with working(home):
+        await talk.ending(await talk.script({"call": calls}, {"say": "Done"}))
+    used = await talk.events("agent.tool_use")
+    assert [len(event.get("pending_calls", ())) for event in used] == [11, *[0] * 11]
+    assert [result["call_id"] for result in await talk.events("agent.tool_result")] == [
+        event["call_id"] for event in used
+    ]
+
+
+async def test_a_response_that_asks_for_too_much_fails_with_a_sentence_and_runs_nothing(
+    talk: Talk, home: Path
+) -> None:
+    call = {"tool": "probe.append", "args": {"line": "x"}}
+    turn = await talk.script({"call": [call] * 129}, {"say": "Never"})
+    async with working(home):
+        ending = await talk.ending(turn)
+    assert ending["type"] == "turn.failed"
+    assert ending["error"]["code"] == "too_many_calls"
+    assert "more tool calls at once" in ending["error"]["message"]
+    assert await talk.events("agent.tool_use") == []
+    assert probe_lines(home) == []
