@@ -45,6 +45,8 @@ def decode_cursor(query: str, text: str, types: Sequence[type]) -> list[Any]:
         )
     if not all(type(value) is wanted for value, wanted in zip(position, types, strict=True)):
         raise _garbled()
+    if encode_cursor(query, position) != text:  # padding, spaces: one position, one text
+        raise _garbled()
     return position
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import time
 
@@ -158,3 +159,16 @@ def test_a_cursor_survives_its_round_trip(query: str, number: int, text: str) ->
 def test_no_text_makes_a_cursor_fail_otherwise_than_by_refusal(text: str) -> None:
     with pytest.raises(InvalidInput):
         decode_cursor("q", text, [int, str])
+
+
+def test_a_cursor_is_taken_only_as_it_was_given() -> None:
+    cursor = encode_cursor("q", [4, "???>>>~~~"])
+    raw = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+    spaced = base64.urlsafe_b64encode(raw.replace(b",", b", ")).rstrip(b"=").decode()
+    standard = cursor.replace("-", "+").replace("_", "/")
+    padded = [cursor + "=" * count for count in (1, 2, 3, 4)]
+    assert standard != cursor
+    for text in [*padded, spaced, standard, cursor + "\n"]:
+        with pytest.raises(InvalidInput, match="exactly as"):
+            decode_cursor("q", text, [int, str])
+    assert decode_cursor("q", cursor, [int, str]) == [4, "???>>>~~~"]
