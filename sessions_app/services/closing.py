@@ -13,13 +13,15 @@ from sessions_app.services.open_waits import close_open_waits
 
 CLOSING_TYPES = (
     "attempt.started",
-    "agent.message_delta",
+    "step.checkpoint",
     "agent.message",
     "agent.tool_use",
     "agent.tool_started",
     "agent.question",
     "agent.tool_result",
 )
+# The text of a message begins anew after each of these.
+TEXT_BEGINS_AFTER = frozenset({"attempt.started", "step.checkpoint", "agent.message"})
 NEVER_RUN = "This call was not run: the turn ended while it waited for a person."
 UNKNOWN_OUTCOME = (
     "The outcome of this call is unknown: the turn was stopped while it ran. "
@@ -45,16 +47,23 @@ def closing_drafts(turn: Turn, attempt: int | None) -> list[Draft]:
 
 
 def _sealed_text(turn: Turn, events: Sequence[StoredEvent], attempt: int | None) -> list[Draft]:
-    """The text of the last message, where the live attempt was in the middle of it."""
-    message_id, text = "", ""
-    for event in events:
-        data = event.data
-        if event.type in {"attempt.started", "agent.message"}:
-            message_id, text = "", ""
-        elif event.type == "agent.message_delta":
-            text = text + data["text"] if data["message_id"] == message_id else data["text"]
-            message_id = data["message_id"]
-    if not text or attempt is None:
+    """The text of the last message, where the live attempt was in the middle of it.
+
+    Its deltas alone are read: the session is held meanwhile, and a turn may have many thousands.
+    """
+    begins = [event.seq for event in events if event.type in TEXT_BEGINS_AFTER]
+    if attempt is None or not begins:
+        return []
+    deltas = eventlog.read_turn(
+        session_id=turn.session_id,
+        turn_id=turn.pk,
+        since=begins[-1],
+        types=("agent.message_delta",),
+    )
+    pieces = [event.data for event in deltas]
+    message_id = pieces[-1]["message_id"] if pieces else ""
+    text = "".join(piece["text"] for piece in pieces if piece["message_id"] == message_id)
+    if not text:
         return []
     settings = turn.settings or {}
     return [

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from django.db import connection
 
 from core.errors import Conflict, DomainError, Forbidden, InvalidInput, NotFound
 from sessions_app import eventlog
@@ -254,3 +257,44 @@ def expire(attempt_id: object) -> None:
     from sessions_app.models import Attempt
 
     Attempt.objects.filter(pk=attempt_id).update(lease_expires_at=Now() - timedelta(seconds=1))
+
+
+def test_stopping_reads_the_text_of_the_message_under_way_and_no_other(cast: Cast) -> None:
+    """The session is held meanwhile: what is read must not grow with the turn."""
+    session = make_session(cast)
+    send(cast, session)
+    lease = claim().lease
+    for step in (1, 2):
+        attempts.open_step(lease=lease, step=step)
+        attempts.record(lease=lease, drafts=[delta("earlier ", f"msg_{step:032}")] * 50)
+    attempts.record(lease=lease, drafts=[message("earlier", f"msg_{2:032}"), delta("now ")])
+    attempts.record(lease=lease, drafts=[delta("here")])
+    read: list[int] = []
+    with connection.execute_wrapper(_count_deltas(read)):
+        interrupt_session(access=cast.access("member"), session_id=session.pk)
+    assert read == [2]
+    log = eventlog.read_after(session_id=session.pk, after=0, limit=200, types=["agent.message"])
+    assert [event.data["content"][0]["text"] for event in log] == ["earlier", "now here"]
+
+
+def test_text_of_a_request_that_was_given_up_is_not_sealed(cast: Cast) -> None:
+    session = make_session(cast)
+    send(cast, session)
+    lease = claim().lease
+    attempts.open_step(lease=lease, step=1)
+    attempts.record(lease=lease, drafts=[delta("given up")])
+    attempts.open_step(lease=lease, step=1)
+    interrupt_session(access=cast.access("member"), session_id=session.pk)
+    assert "agent.message" not in types_of(session)
+
+
+def _count_deltas(read: list[int]) -> Any:
+    """Notes how many deltas each read of them gave."""
+
+    def run(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        result = execute(sql, params, many, context)
+        if "FROM sessions_app_event" in sql and "agent.message_delta" in params.get("types", ()):
+            read.append(context["cursor"].rowcount)
+        return result
+
+    return run
