@@ -19,6 +19,8 @@ class Nothing:
 
 @dataclass(frozen=True, slots=True)
 class SessionCreated:
+    """`author` made it; `end_user` is {source, id} of a product's own user."""
+
     title: str
     workspace_id: str
     agent_id: str
@@ -29,6 +31,9 @@ class SessionCreated:
     memory_scope: str
     model: Json | None
     metadata: Json
+    # Always written; logs from before these were added lack them.
+    author: Json | None = None
+    end_user: Json | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ from sessions_app.services.model_settings import (
 )
 from sessions_app.services.turns import Prompt, submit_to
 from sessions_app.services.validation import require_metadata, require_origin, require_title
-from sessions_app.wire import model_json
+from sessions_app.wire import author_json, end_user_json, model_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def create_session(*, access: Access, new: NewSession) -> Session:
         model_label=_label(grant.organization_id, initial),
     )
     eventlog.append(
-        session_id=session.pk, drafts=[_created(session, agent, title, metadata, initial)]
+        session_id=session.pk, drafts=[_created(session, access, agent, title, metadata, initial)]
     )
     if access.user_id is not None:
         PersonalState.objects.create(session=session, user_id=access.user_id, follows=True)
@@ -185,6 +185,7 @@ def _when(column: str) -> str:
 
 def _created(
     session: Session,
+    access: Access,
     agent: Agent,
     title: str,
     metadata: Mapping[str, str],
@@ -203,6 +204,8 @@ def _created(
             "memory_scope": str(session.memory_scope),
             "model": model_json(initial.to_json()),
             "metadata": dict(metadata),
+            "author": author_json(access),
+            "end_user": end_user_json(session),
         },
     )
 
