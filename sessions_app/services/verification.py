@@ -8,31 +8,17 @@ from uuid import UUID
 
 from django.db import connection, transaction
 
-from core.ids import event_id
+from core.ids import Prefix, encode_id
 from sessions_app import eventlog
 from sessions_app.domain.events import DELTA_TYPES, EVENT_TYPES
 from sessions_app.domain.projection import project
-from sessions_app.domain.vocabulary import TERMINAL_TURN, TurnStatus, WaitStatus
 from sessions_app.eventlog import StoredEvent
 from sessions_app.models import Session
+from sessions_app.services.turn_verification import turn_problems, wait_problems
+from sessions_app.wire import end_user_json
 
 PAGE = 1_000
 COMPARED_COLUMNS = ("status", "stop_reason", "title", "metadata", "preview_text")
-TURN_STATUS_AFTER = {
-    "turn.queued": TurnStatus.QUEUED,
-    "turn.started": TurnStatus.RUNNING,
-    "attempt.started": TurnStatus.RUNNING,
-    "turn.waiting": TurnStatus.WAITING,
-    "turn.recovering": TurnStatus.RECOVERING,
-    "turn.completed": TurnStatus.COMPLETED,
-    "turn.failed": TurnStatus.FAILED,
-    "turn.cancelled": TurnStatus.CANCELLED,
-    "turn.superseded": TurnStatus.SUPERSEDED,
-    "turn.withdrawn": TurnStatus.WITHDRAWN,
-}
-TERMINAL_EVENTS = frozenset(
-    name for name, status in TURN_STATUS_AFTER.items() if status in TERMINAL_TURN
-)
 
 
 def verify_session(*, session_id: UUID) -> list[str]:
@@ -49,8 +35,9 @@ def verify_session(*, session_id: UUID) -> list[str]:
         return [
             *_numbering(session, events),
             *_columns(session, events),
-            *_turns(session, events),
-            *_waits(session, events),
+            *_frozen(session, events),
+            *turn_problems(session, events),
+            *wait_problems(session, events),
         ]
 
 
@@ -82,6 +69,9 @@ def _columns(session: Session, events: list[StoredEvent]) -> list[str]:
     ]
     if session.message_count != folded.messages:
         problems.append(f"message_count is {session.message_count}, not {folded.messages}")
+    newest = max((event.seq for event in events if event.type == "agent.message"), default=0)
+    if session.agent_message_seq != newest:
+        problems.append(f"agent_message_seq is {session.agent_message_seq}, not {newest}")
     problems += [
         f"{column} disagrees with the log"
         for column in ("archived_at", "paused_at")
@@ -94,35 +84,29 @@ def _unset(column: str) -> Any:
     return "" if column == "preview_text" else None
 
 
-def _turns(session: Session, events: list[StoredEvent]) -> list[str]:
-    folded: dict[UUID, TurnStatus] = {}
-    endings: dict[UUID, int] = {}
-    for event in events:
-        if event.turn_id is None or event.type not in TURN_STATUS_AFTER:
-            continue
-        folded[event.turn_id] = TURN_STATUS_AFTER[event.type]
-        endings[event.turn_id] = endings.get(event.turn_id, 0) + (event.type in TERMINAL_EVENTS)
-    rows = dict(session.turns.values_list("pk", "status"))
-    problems = [
-        f"turn {turn_id} is {status}, the log says {folded.get(turn_id)}"
-        for turn_id, status in rows.items()
-        if folded.get(turn_id) != status
+def _frozen(session: Session, events: list[StoredEvent]) -> list[str]:
+    """What was settled when the session was made. Logs of older versions tell less of it."""
+    if not events or events[0].type != "session.created":
+        return ["the log does not begin with session.created"]
+    told = events[0].data
+    parent = session.parent_id
+    shown = {
+        "workspace_id": encode_id(Prefix.WORKSPACE, session.workspace_id),
+        "parent_id": encode_id(Prefix.SESSION, parent) if parent else None,
+        "origin": session.origin,
+        "agent_access": session.agent_access,
+        "memory_scope": session.memory_scope,
+        "end_user": end_user_json(session),
+    }
+    if session.origin_type != told["origin"]["type"]:
+        shown["origin_type"] = session.origin_type
+    maker = session.maker_id or session.maker_key_id
+    if maker is not None:  # empty once that person or key was erased
+        shown["author"] = encode_id(Prefix.USER if session.maker_id else Prefix.KEY, maker)
+        told["author"] = (told.get("author") or {}).get("id", shown["author"])
+    told.setdefault("end_user", shown["end_user"])
+    return [
+        f"{name} is {value!r}, the log says {told.get(name)!r}"
+        for name, value in shown.items()
+        if value != told.get(name)
     ]
-    problems += [f"turn {turn_id} has no row" for turn_id in folded.keys() - rows.keys()]
-    twice = [turn_id for turn_id, count in endings.items() if count > 1]
-    return problems + [f"turn {turn_id} ended more than once" for turn_id in twice]
-
-
-def _waits(session: Session, events: list[StoredEvent]) -> list[str]:
-    """What asks and was not decided is what the rows say is open."""
-    asked: dict[str, int] = {}  # tool_use_id → seq of the event that asks
-    for event in events:
-        if event.type == "agent.tool_use" and event.data["evaluated_permission"] == "ask":
-            asked[event_id(session.pk, event.seq)] = event.seq
-        elif event.type == "agent.question":
-            asked[event.data["tool_use_id"]] = event.seq
-        elif event.type in {"user.tool_confirmation", "agent.tool_result"}:
-            asked.pop(event.data["tool_use_id"], None)
-    rows = set(session.waits.filter(status=WaitStatus.OPEN).values_list("event_seq", flat=True))
-    wrong = sorted(rows ^ set(asked.values()))
-    return [f"the wait of event {seq} is open in the row or the log alone" for seq in wrong]
