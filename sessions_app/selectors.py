@@ -8,11 +8,11 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
-from core.errors import InvalidInput, NotFound
+from core.errors import NotFound
 from orgs.access import Access
 from sessions_app import eventlog
 from sessions_app.domain.vocabulary import STARTED_UNFINISHED, TurnStatus, WaitStatus
-from sessions_app.eventlog import StoredEvent
+from sessions_app.eventlog import StoredEvent, TurnUsage
 from sessions_app.models import QUEUE_ORDER, Session, Turn, Wait
 
 
@@ -85,18 +85,27 @@ def find_oldest_unfinished_turn(*, access: Access, session_id: UUID) -> Turn | N
 
 
 def read_events(
+    session: Session,
     *,
-    access: Access,
-    session_id: UUID,
     after: int | None = None,
     before: int | None = None,
-    limit: int = 100,
+    limit: int,
     types: Collection[str] | None = None,
 ) -> list[StoredEvent]:
-    """After a seq, oldest first; or before one, newest first. From the start without either."""
-    if after is not None and before is not None:
-        raise InvalidInput("after_and_before", "Name `after` or `before`, not both.", param="after")
-    get_session(access=access, session_id=session_id)
+    """After a seq, oldest first; or before one, newest first. From the start without either.
+
+    This and what follows take a session that was read with the caller's access.
+    """
     if before is not None:
-        return eventlog.read_before(session_id=session_id, before=before, limit=limit, types=types)
-    return eventlog.read_after(session_id=session_id, after=after or 0, limit=limit, types=types)
+        return eventlog.read_before(session_id=session.pk, before=before, limit=limit, types=types)
+    return eventlog.read_after(session_id=session.pk, after=after or 0, limit=limit, types=types)
+
+
+def read_texts(session: Session, *, after: int, before: int) -> list[StoredEvent]:
+    """The deltas between two seqs, those of each message as one: its first, with all the text."""
+    return eventlog.read_texts(session_id=session.pk, after=after, before=before)
+
+
+def sum_usage(session: Session) -> list[TurnUsage]:
+    """One entry for each turn that used tokens, oldest first."""
+    return eventlog.sum_usage(session.pk)

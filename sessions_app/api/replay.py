@@ -16,9 +16,9 @@ from core.cursors import decode_cursor, encode_cursor
 from core.errors import InvalidInput
 from core.ids import MAX_SEQ
 from orgs.access import Access
-from sessions_app import eventlog
 from sessions_app.eventlog import StoredEvent, compact
-from sessions_app.selectors import get_session
+from sessions_app.models import Session
+from sessions_app.selectors import get_session, read_events
 from sessions_app.streaming.positions import parse_types
 
 FIRST_READ = 32  # events; later reads follow from how large these were
@@ -31,7 +31,7 @@ class Reading:
     An open end is not the head: a log that grows must not change the query of a cursor.
     """
 
-    session_id: UUID
+    session: Session
     after: int
     before: int | None
     descending: bool
@@ -42,14 +42,14 @@ class Reading:
     def fingerprint(self) -> str:
         # Without `compact`: a reader may ask for the next page either way.
         types = sorted(self.types) if self.types else None
-        bounds = [self.session_id.hex, self.after, self.before, self.descending, types]
+        bounds = [self.session.pk.hex, self.after, self.before, self.descending, types]
         return orjson.dumps(bounds).decode()
 
 
 def replay(access: Access, session_id: UUID, values: Mapping[str, Any]) -> dict[str, Any]:
     """A page of the wire. Raises NotFound; InvalidInput for a position beyond the head."""
     session = get_session(access=access, session_id=session_id)
-    reading = _reading(session_id, session.head_seq, values)
+    reading = _reading(session, values)
     position = _position(reading, values["page"])
     events, more = _page(reading, position, values["limit"])
     next_page = encode_cursor(reading.fingerprint, [events[-1].seq]) if more else None
@@ -57,7 +57,8 @@ def replay(access: Access, session_id: UUID, values: Mapping[str, Any]) -> dict[
     return page_json((orjson.Fragment(event.json) for event in shown), next_page)
 
 
-def _reading(session_id: UUID, head: int, values: Mapping[str, Any]) -> Reading:
+def _reading(session: Session, values: Mapping[str, Any]) -> Reading:
+    head = session.head_seq
     after, before = values.get("after"), values.get("before")
     if after is not None and after > head:
         raise InvalidInput(
@@ -71,7 +72,7 @@ def _reading(session_id: UUID, head: int, values: Mapping[str, Any]) -> Reading:
     if order == "desc" and values["compact"]:
         raise InvalidInput("compact_needs_asc", "Joined runs are read oldest first.", param="order")
     return Reading(
-        session_id,
+        session,
         after or 0,
         before,
         order == "desc",
@@ -116,13 +117,12 @@ def _within(reading: Reading, position: int | None, limit: int) -> Iterator[Stor
 
 def _read(reading: Reading, position: int | None, limit: int) -> Iterator[StoredEvent]:
     """In pieces: events may be large, and a page of them is bounded in bytes."""
-    read = eventlog.read_before if reading.descending else eventlog.read_after
     side = "before" if reading.descending else "after"
     at = _start(reading) if position is None else position
     left, piece = limit, FIRST_READ
     while left > 0:
         count = min(left, piece)
-        events = read(session_id=reading.session_id, limit=count, types=reading.types, **{side: at})
+        events = read_events(reading.session, limit=count, types=reading.types, **{side: at})
         yield from events
         if len(events) < count:
             return

@@ -13,7 +13,7 @@ from core.clock import rfc3339
 from core.errors import InvalidInput
 from core.ids import Prefix, encode_id
 from orgs.access import Access
-from sessions_app import eventlog
+from sessions_app import selectors
 from sessions_app.services.archiving import archive_session, unarchive_session
 from sessions_app.services.composer_drafts import consume_workspace_draft, get_draft, save_draft
 from sessions_app.services.idempotency import Answer, KeyedRequest, recheck_sent, run_once
@@ -169,7 +169,7 @@ def live(request: HttpRequest, session: str, *, access: Access) -> HttpResponseB
     row = find_session(access, session)
     after = parse_position(request.GET.get("after", "0"), param="after")
     renderer = LiveRenderer(row, access, min(after, row.head_seq))
-    events = eventlog.read_after(session_id=row.pk, after=after, limit=LIVE_EVENTS)
+    events = selectors.read_events(row, after=after, limit=LIVE_EVENTS)
     answers = renderer.render_all(events)
     patches = [patch for answer in answers if answer for patch in answer["patches"]]
     seq = events[-1].seq if events else after

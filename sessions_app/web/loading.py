@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from uuid import UUID
 
 from core.ids import InvalidId, Prefix, decode_id
-from sessions_app import eventlog
+from sessions_app import selectors
 from sessions_app.domain.events import DELTA_TYPES, EVENT_TYPES
 from sessions_app.eventlog import StoredEvent
 from sessions_app.models import Session, Turn
@@ -39,12 +38,12 @@ def load_page(*, session: Session, before: int | None = None, up_to: int | None 
     """
     last = session.head_seq if up_to is None else up_to
     ceiling = last + 1 if before is None else min(before, last + 1)
-    found = eventlog.read_before(
-        session_id=session.pk, before=ceiling, limit=PAGE_EVENTS + 1, types=_WHOLE_TYPES
+    found = selectors.read_events(
+        session, before=ceiling, limit=PAGE_EVENTS + 1, types=_WHOLE_TYPES
     )
     events, more = _cut(found)
-    whole = _with_unsealed(session.pk, events, ceiling, is_newest=before is None)
-    transcript = Transcript(lambda turn: _find_prompt(session.pk, turn))
+    whole = _with_unsealed(session, events, ceiling, is_newest=before is None)
+    transcript = Transcript(lambda turn: _find_prompt(session, turn))
     _begin_in_midst(transcript, whole)
     transcript.add_all(whole)
     if before is not None:
@@ -79,7 +78,7 @@ def _begin_in_midst(transcript: Transcript, events: Sequence[StoredEvent]) -> No
 
 
 def _with_unsealed(
-    session_id: UUID, events: list[StoredEvent], ceiling: int, *, is_newest: bool
+    session: Session, events: list[StoredEvent], ceiling: int, *, is_newest: bool
 ) -> list[StoredEvent]:
     """Adds the deltas that no final event repeats: of broken attempts, and of what runs now."""
     deltas: list[StoredEvent] = []
@@ -90,12 +89,12 @@ def _with_unsealed(
         elif event.type in {"agent.message", "agent.thinking"}:
             begin = event.seq if begin is not None else None
         elif event.type in _BREAKS and begin is not None:
-            deltas += _deltas(session_id, begin, event.seq)
+            deltas += _deltas(session, begin, event.seq)
             begin = None
         elif event.type in _TURN_ENDS:
             begin = None
     if is_newest and begin is not None:
-        deltas += _deltas(session_id, begin, ceiling)
+        deltas += _deltas(session, begin, ceiling)
     return sorted([*events, *deltas], key=lambda event: event.seq) if deltas else events
 
 
@@ -107,14 +106,14 @@ def _settle_past(session: Session, transcript: Transcript) -> None:
             item.facts["may_retry"] = False
 
 
-def _deltas(session_id: UUID, after: int, before: int) -> list[StoredEvent]:
+def _deltas(session: Session, after: int, before: int) -> list[StoredEvent]:
     """Whole, as a page that was open all the time has them."""
     if before - after <= 1:
         return []
-    return eventlog.read_texts(session_id=session_id, after=after, before=before)
+    return selectors.read_texts(session, after=after, before=before)
 
 
-def _find_prompt(session_id: UUID, turn: str) -> Json | None:
+def _find_prompt(session: Session, turn: str) -> Json | None:
     """The prompt of a turn that waited so long that it stands on another page."""
     try:
         turn_id = decode_id(Prefix.TURN, turn)
@@ -123,5 +122,5 @@ def _find_prompt(session_id: UUID, turn: str) -> Json | None:
     seq = Turn.objects.filter(pk=turn_id).values_list("prompt_seq", flat=True).first()
     if seq is None:
         return None
-    found = eventlog.read_after(session_id=session_id, after=seq - 1, limit=1)
+    found = selectors.read_events(session, after=seq - 1, limit=1)
     return found[0].data if found else None

@@ -15,7 +15,7 @@ from core.errors import NotFound
 from core.ids import Prefix, encode_id
 from orgs.access import Access
 from orgs.roles import Action
-from sessions_app import eventlog, selectors
+from sessions_app import selectors
 from sessions_app.listing import Archived, SessionQuery, Sort, list_sessions
 from sessions_app.models import Session
 from sessions_app.services.composer_drafts import get_draft
@@ -170,7 +170,7 @@ def show_session(
 def event_text(request: HttpRequest, session: str, seq: int, *, access: Access) -> HttpResponseBase:
     """All the text of one event, as plain text, where the page shows only its beginning."""
     row = find_session(access, session)
-    found = eventlog.read_after(session_id=row.pk, after=seq - 1, limit=1) if seq else []
+    found = selectors.read_events(row, after=seq - 1, limit=1) if seq else []
     if not found or found[0].seq != seq:
         raise NotFound
     response = HttpResponse(_event_text(found[0].data), content_type="text/plain; charset=utf-8")

@@ -10,7 +10,7 @@ from django.template.loader import render_to_string
 
 from orgs.access import Access
 from orgs.roles import Action
-from sessions_app import eventlog
+from sessions_app import selectors
 from sessions_app.domain.vocabulary import SessionStatus
 from sessions_app.models import Session, Turn
 from sessions_app.web.strip import strip_context
@@ -144,7 +144,7 @@ def render_regions(
 
 
 def _usage(session: Session) -> dict[str, Any]:
-    used = eventlog.sum_usage(session.pk)
+    used = selectors.sum_usage(session)
     totals = [turn.input_tokens + turn.output_tokens for turn in used][-7:]
     top = max(totals, default=0) or 1
     width = 100 / max(len(totals), 1)

@@ -6,6 +6,7 @@ import ast
 import importlib
 import inspect
 import pkgutil
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -105,6 +106,15 @@ def test_only_the_event_log_touches_the_event_table(path: Path) -> None:
     source = path.read_text()
     assert "sessions_app_event" not in source
     assert "Event.objects" not in source
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_pages_and_the_api_read_the_log_through_selectors(path: Path) -> None:
+    """With a session that was read with an access; the hub's shared reader is the exception."""
+    if name_of(path).startswith(("sessions_app/web", "sessions_app/api")):
+        source = path.read_text()
+        assert not re.search(r"\beventlog\.(read|sum|head)", source)
+        assert not re.search(r"from sessions_app import .*\beventlog\b", source)
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=name_of)
