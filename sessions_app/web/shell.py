@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import tzinfo
 from functools import wraps
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 from uuid import UUID
 
 from django.contrib import messages
@@ -63,7 +63,8 @@ def wants_fragment(request: HttpRequest) -> bool:
 
 
 def zone(request: HttpRequest) -> tzinfo:
-    return zone_of(request.COOKIES.get("zone"))
+    # The page writes it percent-encoded: a zone's name has a slash.
+    return zone_of(unquote(request.COOKIES.get("zone", "")))
 
 
 def parse_id(prefix: Prefix, text: str) -> UUID:

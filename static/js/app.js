@@ -1,10 +1,11 @@
-// The page's own start: zone, theme, panels, menus, keys.
+// The page's own start: theme, panels, menus, keys.
 
-import { all, copyText, keepCookie, one, cookie } from "./dom.js";
+import { all, copyText, keepCookie, one } from "./dom.js";
 import { connection } from "./connection.js";
 import { learnServerTime, localize } from "./times.js";
 import { closeMenus, perform, showUndo } from "./acts.js";
 import { hasToast, undoLast } from "./toast.js";
+import "./zone.js";
 import "./control.js";
 import "./composer.js";
 import "./session.js";
@@ -12,8 +13,6 @@ import "./sidebar.js";
 import "./waits.js";
 
 const app = document.body;
-const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-if (zone && cookie("zone") !== zone) keepCookie("zone", zone);
 localize(app); // before the zone is known to the server, it tells UTC
 learnServerTime();
 connection.start();

@@ -4,6 +4,7 @@ import { all, fragment, morph, morphChildren, one, parse, post, say } from "./do
 import { connection } from "./connection.js";
 import { keepPlace } from "./control.js";
 import { dayKey, dayName, localize, noteServerTime } from "./times.js";
+import { isNews as zoneIsNews } from "./zone.js";
 
 const NEAR_PIXELS = 48;
 
@@ -18,6 +19,7 @@ class LiveSession extends HTMLElement {
     this.isFollowing = true;
     this.frame = 0;
     localize(this);
+    if (zoneIsNews) this.markDaysAnew();
     this.addEventListener("click", (event) => this.clicked(event));
     if (this.hasAttribute("data-still")) return;
     this.scroller.addEventListener("scroll", () => this.scrolled(), { passive: true });
@@ -196,11 +198,31 @@ class LiveSession extends HTMLElement {
     const key = dayKey(moment);
     const shown = all(".day", this.transcript).pop();
     if (shown?.dataset.day >= key) return;
+    node.before(this.dayMark(moment));
+  }
+
+  dayMark(moment) {
     const mark = document.createElement("div");
     mark.className = "day";
-    mark.dataset.day = key;
+    mark.dataset.day = dayKey(moment);
     mark.append(Object.assign(document.createElement("span"), { textContent: dayName(moment) }));
-    node.before(mark);
+    return mark;
+  }
+
+  // As the server marks them: above the first item, and above each prompt of a new day.
+  markDaysAnew() {
+    const marks = all(".day", this.transcript);
+    const first = marks[0]?.nextElementSibling;
+    const at = first && one("time", first)?.dateTime;
+    if (!at) return;
+    marks.forEach((mark) => mark.remove());
+    first.before(this.dayMark(new Date(at)));
+    let shown = dayKey(new Date(at));
+    for (const prompt of all('[data-kind="prompt"]', this.transcript)) {
+      const moment = new Date(one("time", prompt)?.dateTime || Date.now());
+      if (prompt !== first && dayKey(moment) !== shown) prompt.before(this.dayMark(moment));
+      shown = dayKey(moment);
+    }
   }
 
   // ── Read marks, title ──

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from urllib.parse import unquote
+from zoneinfo import ZoneInfo
+
 from playwright.sync_api import expect
 
 from tests.browser.conftest import NewPerson, shot
@@ -116,6 +120,26 @@ def test_a_first_visit_tells_times_in_its_own_zone(person: NewPerson, client: Cl
     )
     expect(time).to_contain_text(f", {local}")
     assert f", {local}:" in str(time.get_attribute("title"))
+
+
+def test_days_begin_at_the_readers_midnight_on_the_very_first_page(
+    person: NewPerson, client: Client
+) -> None:
+    """The sign-in page has told the zone, and where it could not, the page marks its days anew."""
+    session = client.start({"say": "here"})
+    client.wait_for_idle(session)
+    # Of these two one has another date than UTC at any hour.
+    for zone in ("Pacific/Kiritimati", "Pacific/Pago_Pago"):
+        someone = person(timezone_id=zone)
+        kept = {c["name"]: unquote(c["value"]) for c in someone.context.cookies()}
+        assert kept["zone"] == zone
+        today = datetime.now(ZoneInfo(zone)).date().isoformat()
+        page = someone.tab(f"/s/{session}/")
+        assert page.request.get(page.url).text().count(f'data-day="{today}"') == 1
+        someone.context.clear_cookies(name="zone")
+        page.reload()
+        expect(page.locator(".day")).to_have_attribute("data-day", today)
+        expect(page.locator(".day")).to_have_text("Today")
 
 
 def test_on_a_phone_the_account_is_at_the_top_and_signs_out(person: NewPerson) -> None:
