@@ -269,6 +269,9 @@ METADATA_KEY_MAX_CHARACTERS = 64
 METADATA_VALUE_MAX_CHARACTERS = 512
 TOOL_EVENT_MAX_BYTES = env.number("TOOL_EVENT_MAX_BYTES", 65_536, minimum=1_024)
 PAGE_MAX_BYTES = env.number("PAGE_MAX_BYTES", 1_048_576, minimum=65_536)
+CHILD_MAX_DEPTH = env.number("CHILD_MAX_DEPTH", 3, minimum=0)  # below a root session
+CHILDREN_MAX_LIVE = env.number("CHILDREN_MAX_LIVE", 32, minimum=1)  # of one session, unfinished
+CHILD_RESULT_MAX_CHARACTERS = env.number("CHILD_RESULT_MAX_CHARACTERS", 16_000, minimum=100)
 QUEUE_MAX_TURNS = env.number("QUEUE_MAX_TURNS", 1_000, minimum=1)
 DATA_UPLOAD_MAX_MEMORY_SIZE = env.number("BODY_MAX_BYTES", 2_097_152, minimum=65_536)
 KEY_LIFETIME_DAYS = env.number("KEY_LIFETIME_DAYS", 90, minimum=1)

@@ -14,7 +14,7 @@ import orjson
 from core.clock import now, rfc3339
 from core.text import make_storable, make_storable_json, redact
 from engine.context import OpenCall
-from engine.ports import Asked, Fact, Tool, ToolCall, ToolContext, ToolOutput
+from engine.ports import Asked, Effect, Fact, Tool, ToolCall, ToolContext, ToolOutput
 
 NAME_MAX_CHARACTERS = 128
 BROKEN_ARGUMENTS = "invalid_json"
@@ -119,7 +119,7 @@ def find_problem(
     return None
 
 
-async def run_tool(tool: Tool, call: OpenCall, context: ToolContext) -> ToolOutput | Asked:
+async def run_tool(tool: Tool, call: OpenCall, context: ToolContext) -> ToolOutput | Asked | Effect:
     """Run the call. Whatever the tool raises becomes an error result; cancellation passes."""
     try:
         return await tool.run(call.arguments, context)

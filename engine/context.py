@@ -26,6 +26,7 @@ from engine.ports import (
 TEXT_MAX_CHARACTERS = 200_000
 HISTORY_MAX_CHARACTERS = 800_000
 LEFT_OUT = "[Earlier messages of this session are not shown here.]"
+CHILD_RESULTS = "[Results of child sessions, which came in since the last turn]"
 NO_RESULT = "This call was abandoned before it had a result. Look before you repeat it."
 
 
@@ -104,6 +105,8 @@ class _Response:
 @dataclass(slots=True)
 class _Turn:
     prompts: list[str] = field(default_factory=list)
+    # Of child sessions, come since the turn before; no call has told them.
+    child_results: list[Mapping[str, Any]] = field(default_factory=list)
     responses: list[_Response] = field(default_factory=list)
     complete: int = 0
     failures: int = 0
@@ -120,17 +123,24 @@ def fold(
     prompts: dict[str, list[str]] = {}
     turns: dict[str, _Turn] = {}
     allowed: set[str] = set()
+    untold: dict[str, Mapping[str, Any]] = {}
     for event in events:
+        if event.type == "child.result":
+            untold[str(event.body.get("id"))] = event.body
+            continue
         if event.turn_id is None:
             continue
         if event.type == "user.message":
             prompts.setdefault(event.turn_id, []).append(_text_of(event.body))
         elif event.type == "turn.started":
-            turns.setdefault(event.turn_id, _Turn())
+            turns.setdefault(event.turn_id, _Turn()).child_results = list(untold.values())
+            untold.clear()
         elif event.type == "user.tool_confirmation" and event.body.get("scope") == "session":
             allowed.add(str(event.body.get("tool_name")))
             _decide_call(turns.get(event.turn_id, _Turn()), event.body)
         elif (turn := turns.get(event.turn_id)) is not None:
+            for told in event.body.get("child_result_ids") or ():
+                untold.pop(told, None)
             _apply(turn, event, provider_id)
     current = turns.setdefault(turn_id, _Turn())
     for key, turn in turns.items():
@@ -161,7 +171,7 @@ def _apply(turn: _Turn, event: LogEvent, provider_id: str) -> None:
             _begin_call(turn, body)
         case "user.tool_confirmation":
             _decide_call(turn, body)
-        case "agent.tool_started" | "agent.question":
+        case "agent.tool_started" | "agent.question" | "child.awaited":
             _mark_call(turn, event.type, body)
         case "agent.tool_result":
             _end_call(turn, body)
@@ -228,10 +238,10 @@ def _decide_call(turn: _Turn, body: Mapping[str, Any]) -> None:
 def _mark_call(turn: _Turn, kind: str, body: Mapping[str, Any]) -> None:
     if (call := _find_call(turn, body)) is None:
         return
-    if kind == "agent.question":
-        call.waits = True
-    else:
+    if kind == "agent.tool_started":
         call.is_started = True
+    else:
+        call.waits = True
 
 
 def _end_call(turn: _Turn, body: Mapping[str, Any]) -> None:
@@ -284,7 +294,20 @@ def _history(turns: Mapping[str, _Turn], turn_id: str) -> tuple[HistoryItem, ...
     return tuple(item for items in reversed(kept) for item in items)
 
 
+def _told_children(results: Iterable[Mapping[str, Any]]) -> str:
+    """All that came in together, in one text."""
+    parts = [CHILD_RESULTS]
+    for result in results:
+        error = (result.get("error") or {}).get("message", "")
+        said = str(result.get("text") or "") or error or "(no text)"
+        title = f" “{result['title']}”" if result.get("title") else ""
+        parts.append(f"{result.get('child_id')}{title}, {result.get('status')}:\n{said}")
+    return clip("\n\n".join(parts), TEXT_MAX_CHARACTERS)
+
+
 def _items(turn: _Turn) -> Iterable[HistoryItem]:
+    if turn.child_results:
+        yield UserText(_told_children(turn.child_results))
     for prompt in turn.prompts:
         yield UserText(clip(prompt, TEXT_MAX_CHARACTERS))
     for response in turn.responses:

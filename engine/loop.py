@@ -28,6 +28,7 @@ from engine.ports import (
     Asked,
     Clock,
     Completed,
+    Effect,
     Fact,
     Failed,
     HandedOver,
@@ -196,24 +197,23 @@ class TurnLoop:
     async def _settle_call(self, call: OpenCall, state: TurnState, task: TurnTask) -> None:
         """Give the call its result: by running it, or by saying that its outcome is unknown.
 
-        A call that turns out to ask people has its result later, from them.
+        A call that turns out to ask people, or to wait for children, has its result from them.
         """
-        model = state.asked_by or ModelChoice("", "")
-        tool = self.tools.find(call.name, model)
-        known = [spec.name for spec in self.tools.offered(model)]
-        problem = find_problem(call, tool, known, state.allowed_tools)
         began = self.clock.monotonic()
-        output: ToolOutput | Asked | None = None
-        if problem is not None or tool is None:
-            output = ToolOutput(problem or "", is_error=True)
-        elif await self._may_run(call, tool):
-            context = ToolContext(
-                task.session_id, task.turn_id, call.call_id, call_key(task.turn_id, call)
-            )
-            output = await run_tool(tool, call, context)
+        context = ToolContext(
+            task.session_id,
+            task.turn_id,
+            call.call_id,
+            call_key(task.turn_id, call),
+            call.tool_use_id,
+        )
+        output = await self._run_call(call, state, context)
         self._own_calls.discard(call.tool_use_id)
-        if isinstance(output, Asked):
-            fact = question(call, output)
+        if isinstance(output, Effect):
+            await self.log.apply(output, context, call.name)
+            self._events = list(await self.log.read())
+        elif isinstance(output, Asked):
+            self._note(await self.log.record([question(call, output)]))
         else:
             fact = tool_result(
                 call,
@@ -221,7 +221,19 @@ class TurnLoop:
                 duration_ms=round((self.clock.monotonic() - began) * 1000),
                 max_bytes=self.limits.tool_event_max_bytes,
             )
-        self._note(await self.log.record([fact]))
+            self._note(await self.log.record([fact]))
+
+    async def _run_call(
+        self, call: OpenCall, state: TurnState, context: ToolContext
+    ) -> ToolOutput | Asked | Effect | None:
+        """None: it may have run before, and nobody knows how it ended."""
+        model = state.asked_by or ModelChoice("", "")
+        tool = self.tools.find(call.name, model)
+        known = [spec.name for spec in self.tools.offered(model)]
+        problem = find_problem(call, tool, known, state.allowed_tools)
+        if problem is not None or tool is None:
+            return ToolOutput(problem or "", is_error=True)
+        return await run_tool(tool, call, context) if await self._may_run(call, tool) else None
 
     async def _may_run(self, call: OpenCall, tool: Tool) -> bool:
         """Not if another attempt began it, unless that does no harm. An approved one is marked."""

@@ -7,7 +7,7 @@ call, a `TurnLog` reads and writes the durable log of the turn under its lease, 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, Protocol, TypeAlias
@@ -197,12 +197,15 @@ class Provider(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """For whom a call runs. `call_key` is the same in every attempt: an idempotency key."""
+    """For whom a call runs. `call_key` is the same in every attempt: an idempotency key;
+    `tool_use_id` is the event that records the call.
+    """
 
     session_id: str
     turn_id: str
     call_id: str
     call_key: str
+    tool_use_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +226,16 @@ class Asked:
     expires_in_seconds: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """A change of our own database, instead of an output: it is committed together with what the
+    log says of the call, or not at all. `do` is called with what the turn log gives it: the held
+    session and its turn; `call` and `attempt` by name. It returns the draft that the log gets.
+    """
+
+    do: Callable[..., Any]
+
+
 class Tool(Protocol):
     @property
     def spec(self) -> ToolSpec: ...
@@ -230,7 +243,9 @@ class Tool(Protocol):
     def find_problem(self, arguments: Mapping[str, Any]) -> str | None:
         """What is wrong with the arguments, in words for the model; None if nothing is."""
 
-    async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolOutput | Asked:
+    async def run(
+        self, arguments: Mapping[str, Any], context: ToolContext
+    ) -> ToolOutput | Asked | Effect:
         """Do it. After cancellation it must have stopped for good when it returns."""
 
 
@@ -268,8 +283,13 @@ class TurnLog(Protocol):
     async def record(self, facts: Sequence[Fact]) -> Sequence[LogEvent]:
         """Write all or none, after the deltas given before; returns them as they are logged."""
 
+    async def apply(self, effect: Effect, context: ToolContext, name: str) -> None:
+        """Do it once for this call of the tool `name`, whatever outages say; then `read` again."""
+
     async def suspend(self) -> bool:
-        """The turn waits for people and this attempt is over; False: all is decided meanwhile."""
+        """The turn waits for people or children and this attempt is over; False: nothing is open
+        any more.
+        """
 
     async def settle(self) -> None:
         """Returns when every delta given so far is in the log."""
@@ -306,7 +326,7 @@ class HandedOver:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Only people can go on with it. The attempt has been ended already, by `suspend`."""
+    """Only people or children can go on with it. `suspend` has ended the attempt."""
 
 
 Outcome: TypeAlias = Completed | Failed | HandedOver | Waiting

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, ParamSpec, TypeVar, cast
 
 from core.db import in_db_thread
-from core.ids import Prefix, encode_id, event_id
+from core.ids import Prefix, encode_id, event_id, parse_event_id
 from engine.database import patiently
 from engine.failures import describe
 from engine.journal import JournalEntry, Written
 from engine.ports import (
     Completed,
     DeltaKind,
+    Effect,
     Fact,
     Failed,
     Fenced,
@@ -20,6 +22,7 @@ from engine.ports import (
     LogEvent,
     ModelChoice,
     Outcome,
+    ToolContext,
     Waiting,
 )
 from sessions_app import eventlog
@@ -27,6 +30,7 @@ from sessions_app.domain.events import Draft
 from sessions_app.eventlog import StoredEvent
 from sessions_app.services import attempts
 from sessions_app.services.attempts import Claim, Lease, LeaseLost
+from sessions_app.services.calls import Call
 from sessions_app.services.open_waits import asks
 
 P = ParamSpec("P")
@@ -58,6 +62,13 @@ class DurableTurnLog:
     async def record(self, facts: Sequence[Fact]) -> Sequence[LogEvent]:
         seqs = await self._entry.record(facts)
         return [self._as_logged(fact, seq) for fact, seq in zip(facts, seqs, strict=True)]
+
+    async def apply(self, effect: Effect, context: ToolContext, name: str) -> None:
+        await self._entry.settle()
+        session_id, seq = parse_event_id(context.tool_use_id)
+        call = Call(session_id, seq, context.call_id, name)
+        do = partial(effect.do, call=call, attempt=self._lease.attempt)
+        await self._call(attempts.record_effect, lease=self._lease, call=call, effect=do)
 
     async def suspend(self) -> bool:
         await self._entry.settle()

@@ -50,19 +50,25 @@ def authenticate_key(secret: str) -> Access:
 
 def refresh(access: Access) -> Access | None:
     """The same principal's access now; None when the person or key may act no more."""
-    if access.principal.kind is PrincipalKind.USER:
-        user = User.objects.filter(pk=access.principal.id, is_active=True).first()
+    principal = access.principal
+    if principal.kind is PrincipalKind.USER:
+        return access_of(user_id=principal.id, key_id=None)
+    return access_of(user_id=None, key_id=principal.id)
+
+
+def access_of(*, user_id: UUID | None, key_id: UUID | None) -> Access | None:
+    """What this person, or this key, may do now; None when neither may act any more."""
+    if user_id is not None:
+        user = User.objects.filter(pk=user_id, is_active=True).first()
         return access_for_user(user) if user else None
-    key = (
-        ApiKey.objects.select_related("created_by", "organization", "workspace")
-        .filter(pk=access.principal.id)
-        .first()
-    )
+    keys = ApiKey.objects.select_related("created_by", "organization", "workspace")
+    key = keys.filter(pk=key_id).first() if key_id else None
+    if key is None:
+        return None
     try:
         _require_live(key)
     except Unauthenticated:
         return None
-    assert key is not None
     return _access_for_key(key)
 
 

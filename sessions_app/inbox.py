@@ -13,7 +13,7 @@ from core.cursors import decode_cursor, encode_cursor
 from core.errors import InvalidInput
 from orgs.access import Access
 from orgs.roles import Action
-from sessions_app.domain.vocabulary import WaitStatus
+from sessions_app.domain.vocabulary import WaitKind, WaitStatus
 from sessions_app.models import Session, Wait
 
 
@@ -58,7 +58,8 @@ def _open_waits(access: Access, workspace_id: UUID | None) -> QuerySet[Wait]:
     )
     if workspace_id is not None:
         sessions = sessions.filter(workspace_id=workspace_id)
-    return Wait.objects.filter(status=WaitStatus.OPEN, session__in=sessions)
+    waits = Wait.objects.filter(status=WaitStatus.OPEN, session__in=sessions)
+    return waits.exclude(kind=WaitKind.CHILDREN)
 
 
 def _within_bounds(waits: list[Wait]) -> list[Wait]:

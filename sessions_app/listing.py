@@ -38,10 +38,12 @@ class Archived(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SessionQuery:
-    """One workspace's sessions. `created` maps gt, gte, lt, lte to times."""
+    """One workspace's sessions. `origin_type` None: of every partition; `created` maps gt, gte,
+    lt, lte to times.
+    """
 
     workspace_id: UUID
-    origin_type: str = DEFAULT_ORIGIN_TYPE
+    origin_type: str | None = DEFAULT_ORIGIN_TYPE
     query: str = ""
     statuses: tuple[str, ...] = ()
     archived: Archived = Archived.EXCLUDE
@@ -110,9 +112,10 @@ def list_sessions(*, access: Access, query: SessionQuery) -> SessionPage:
 def filter_sessions(*, access: Access, query: SessionQuery) -> SessionQuerySet:
     """All that the query means, unordered, whatever the page."""
     sessions = Session.objects.visible_to(access).with_personal_state(access.user_id)
-    sessions = sessions.with_waits()
+    sessions = sessions.with_tree_state()
     sessions = sessions.filter(workspace_id=query.workspace_id, parent_id=query.parent_id)
-    sessions = sessions.filter(origin_type=query.origin_type)
+    if query.origin_type is not None:
+        sessions = sessions.filter(origin_type=query.origin_type)
     if query.archived is not Archived.INCLUDE:
         sessions = sessions.filter(archived_at__isnull=query.archived is Archived.EXCLUDE)
     if query.statuses:

@@ -13,9 +13,21 @@ from orgs.access import Access
 from orgs.roles import Action
 from sessions_app.domain.vocabulary import Visibility
 
-_OPEN_WAITS = """
+# What stands below a session is found by its root, so a session without children costs one probe.
+OPEN_WAITS = """
 (SELECT count(*) FROM sessions_app_wait AS wait
- WHERE wait.session_id = sessions_app_session.id AND wait.status = 'open')
+ WHERE wait.session_id = {row}.id AND wait.status = 'open' AND wait.kind <> 'children')
++ (SELECT count(*) FROM sessions_app_session AS below
+   JOIN sessions_app_wait AS wait ON wait.session_id = below.id
+   WHERE below.root_id = coalesce({row}.root_id, {row}.id) AND below.archived_at IS NULL
+     AND below.ancestor_ids @> ARRAY[{row}.id]
+     AND wait.status = 'open' AND wait.kind <> 'children')
+"""
+WORKS_BELOW = """
+EXISTS (SELECT 1 FROM sessions_app_session AS below
+        WHERE below.root_id = coalesce({row}.root_id, {row}.id) AND below.archived_at IS NULL
+          AND below.ancestor_ids @> ARRAY[{row}.id]
+          AND (below.started_turn_id IS NOT NULL OR below.ready_at IS NOT NULL))
 """
 
 
@@ -33,6 +45,11 @@ class SessionQuerySet(models.QuerySet["Session"]):  # type: ignore[name-defined]
         root_id = getattr(session, "root_id", None) or session.pk
         return self.filter(root_id=root_id, ancestor_ids__contains=[session.pk])
 
+    def with_parent(self, session_id: UUID) -> Self:
+        """The session, and its parent if it has one."""
+        child = self.model._default_manager.filter(pk=session_id)
+        return self.filter(Q(pk=session_id) | Q(pk__in=child.values("parent_id")))
+
     def with_personal_state(self, user_id: UUID | None) -> Self:
         """Joins this person's pin and read mark as `mine`."""
         mine = Q(personal_states__user_id=user_id)
@@ -43,6 +60,14 @@ class SessionQuerySet(models.QuerySet["Session"]):  # type: ignore[name-defined]
             follows=models.F("mine__follows"),
         )
 
-    def with_waits(self) -> Self:
-        """How many approvals and questions are open, as `open_waits`; counted for shown rows."""
-        return self.annotate(open_waits=RawSQL(_OPEN_WAITS, ()))  # noqa: S611 (a constant)
+    def with_tree_state(self) -> Self:
+        """Of a session and all below it that is not archived: how many approvals and questions
+        are open, as `open_waits`; of those below alone, whether one is at work: `works_below`.
+        """
+        named = {"row": "sessions_app_session"}
+        return self.annotate(
+            open_waits=RawSQL(f"({OPEN_WAITS.format(**named)})", ()),  # noqa: S611 (a constant)
+            works_below=RawSQL(  # noqa: S611 (a constant)
+                WORKS_BELOW.format(**named), (), output_field=models.BooleanField()
+            ),
+        )

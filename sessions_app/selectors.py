@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from core.errors import NotFound
 from orgs.access import Access
 from sessions_app import eventlog
-from sessions_app.domain.vocabulary import STARTED_UNFINISHED, TurnStatus, WaitStatus
+from sessions_app.domain.vocabulary import STARTED_UNFINISHED, TurnStatus, WaitKind, WaitStatus
 from sessions_app.eventlog import StoredEvent, TurnUsage
 from sessions_app.models import QUEUE_ORDER, Session, Turn, Wait
 
@@ -33,18 +33,18 @@ def get_session(
 ) -> Session:
     """One session. With `origin_type` only that partition is read. Raises NotFound.
 
-    `lock` holds its row until the transaction ends: NO KEY, so that inserts which refer to the
-    session do not wait.
+    `lock` holds its row until the transaction ends, and its parent's before it: a child's end is
+    written to both. NO KEY, so that inserts which refer to the session do not wait.
     """
-    sessions = Session.objects.visible_to(access).filter(pk=session_id)
-    if origin_type is not None:
-        sessions = sessions.filter(origin_type=origin_type)
+    visible = Session.objects.visible_to(access)
     if lock:
-        sessions = sessions.select_for_update(no_key=True, of=("self",))
+        held = visible.with_parent(session_id).order_by("depth", "id")
+        found = list(held.select_for_update(no_key=True, of=("self",)))
+        session = next((each for each in found if each.pk == session_id), None)
     else:
-        sessions = sessions.with_personal_state(access.user_id).with_waits()
-    session = sessions.first()
-    if session is None:
+        rows = visible.filter(pk=session_id).with_personal_state(access.user_id)
+        session = rows.with_tree_state().first()
+    if session is None or origin_type not in {None, session.origin_type}:
         raise NotFound
     return session
 
@@ -71,7 +71,8 @@ def list_queue(*, access: Access, session_id: UUID) -> Queue:
 def list_pending(*, access: Access, session_id: UUID) -> list[Wait]:
     """What this session asks people and nobody has decided, oldest first."""
     session = get_session(access=access, session_id=session_id)
-    waits = list(session.waits.filter(status=WaitStatus.OPEN).order_by("event_seq"))
+    asked = session.waits.filter(status=WaitStatus.OPEN).exclude(kind=WaitKind.CHILDREN)
+    waits = list(asked.order_by("event_seq"))
     for wait in waits:
         wait.session = session
     return waits

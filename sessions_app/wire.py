@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
 
 from core.clock import rfc3339
 from core.ids import Prefix, encode_id, event_id
@@ -16,6 +17,27 @@ Json = dict[str, Any]
 def author_json(access: Access) -> Json:
     principal = access.principal
     return {"type": str(principal.kind), "id": principal.public_id, "name": principal.name}
+
+
+class TreeNode(Protocol):
+    @property
+    def session(self) -> Session: ...
+
+    @property
+    def children(self) -> Sequence[TreeNode]: ...
+
+
+def tree_json(ancestors: Iterable[Session], top: TreeNode, *, is_truncated: bool) -> Json:
+    return {
+        "type": "session_tree",
+        "ancestors": [row_json(session) for session in ancestors],
+        "session": _node_json(top),
+        "truncated": is_truncated,
+    }
+
+
+def _node_json(node: TreeNode) -> Json:
+    return {**row_json(node.session), "children": [_node_json(each) for each in node.children]}
 
 
 def session_json(session: Session) -> Json:
@@ -86,7 +108,7 @@ def row_json(session: Session) -> Json:
         "working": session.is_working,
         "pinned": getattr(session, "pinned_at", None) is not None,
         "unread": is_unread(session),
-        "waiting": getattr(session, "open_waits", 0),
+        "waiting": session.open_waits or 0,
         "directory_id": None,
         "parent_id": encode_id(Prefix.SESSION, session.parent_id) if session.parent_id else None,
         "seq": session.head_seq,

@@ -9,7 +9,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from engine.ports import Asked, ToolContext, ToolOutput, ToolSpec
+from engine.ports import Asked, Effect, ToolContext, ToolOutput, ToolSpec
 
 PROBLEMS_TOLD = 5
 
@@ -28,7 +28,7 @@ R = TypeVar("R")
 class FunctionTool(Generic[A]):
     spec: ToolSpec
     arguments: type[A]
-    function: Callable[[A, ToolContext], Awaitable[ToolOutput | Asked]]
+    function: Callable[[A, ToolContext], Awaitable[ToolOutput | Asked | Effect]]
     # What the class of the arguments cannot say: a problem in words, or None.
     check: Callable[[A], str | None] | None = None
 
@@ -43,14 +43,16 @@ class FunctionTool(Generic[A]):
             return f"The arguments do not fit this tool. {told}"
         return self.check(valid) if self.check else None
 
-    async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolOutput | Asked:
+    async def run(
+        self, arguments: Mapping[str, Any], context: ToolContext
+    ) -> ToolOutput | Asked | Effect:
         return await self.function(self.arguments.model_validate(arguments), context)
 
 
 def function_tool(
     name: str,
     arguments: type[A],
-    function: Callable[[A, ToolContext], Awaitable[ToolOutput | Asked]],
+    function: Callable[[A, ToolContext], Awaitable[ToolOutput | Asked | Effect]],
     *,
     repeatable: bool,
     policy: Literal["allow", "ask"] = "allow",

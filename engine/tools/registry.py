@@ -10,6 +10,7 @@ from pathlib import Path
 
 from engine.ports import ModelChoice, Tool, ToolSpec
 from engine.tools import names
+from engine.tools.children import child_tools
 from engine.tools.probe import probe_tools
 
 SCRIPTED_MODEL = ("demo", "scripted")
@@ -76,6 +77,8 @@ class TurnTools:
 def build_registry(*, is_development: bool, home: Path) -> ToolRegistry:
     """The tools of this installation."""
     registry = ToolRegistry()
+    for tool in child_tools():
+        registry.register(tool)
     if is_development:
         for tool in probe_tools(home):
             registry.register(tool, only_scripted=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from enum import StrEnum
+from typing import Any, TypeVar
 from uuid import UUID
 
 import orjson
@@ -35,6 +36,7 @@ from sessions_app.services.waits import (
 )
 
 Values = Mapping[str, Any]
+Chosen = TypeVar("Chosen", bound=StrEnum)
 
 
 def workspace_of(access: Access, values: Values) -> UUID:
@@ -56,18 +58,37 @@ def new_session(access: Access, values: Values) -> NewSession:
         raise NotFound("directory_not_found", "There is no such directory.", param="environment_id")
     end_user = values.get("end_user")
     return NewSession(
-        workspace_id=workspace_of(access, values),
+        workspace_id=_workspace_of_new(access, values),
+        parent_id=values.get("parent_id"),
         agent=values["agent"],
         title=values["title"] or "",
         origin=values.get("origin"),
-        visibility=Visibility(values["visibility"]),
-        agent_access=AgentAccess(values["agent_access"]),
-        memory_scope=MemoryScope(values["memory_scope"]),
+        visibility=_chosen(Visibility, values, "visibility"),
+        agent_access=_chosen(AgentAccess, values, "agent_access"),
+        memory_scope=_chosen(MemoryScope, values, "memory_scope"),
         end_user=EndUser(end_user["source"], end_user["id"]) if end_user else None,
         metadata=values["metadata"],
         requested=requested_settings(values),
         prompts=[prompt(event) for event in values["initial_events"]],
     )
+
+
+def _workspace_of_new(access: Access, values: Values) -> UUID:
+    """A child's is its parent's, where the request names none."""
+    parent_id = values.get("parent_id")
+    if parent_id is None or values.get("workspace_id") is not None:
+        return workspace_of(access, values)
+    try:
+        return get_session(access=access, session_id=parent_id).workspace_id
+    except NotFound:
+        raise NotFound(
+            "parent_not_found", "There is no such parent session.", param="parent_id"
+        ) from None
+
+
+def _chosen(kind: type[Chosen], values: Values, name: str) -> Chosen | None:
+    value = values.get(name)
+    return kind(value) if value else None
 
 
 def changes_of(session: Session, sent: Any, values: Values) -> SessionChanges:

@@ -37,6 +37,11 @@ class SessionListQuery(PageQuery):
     }
 
 
+class ChildrenQuery(PageQuery):
+    archived = Choice(choices_of(Archived), default=Archived.EXCLUDE)
+    order = Choice([("asc", "asc"), ("desc", "desc")], default="asc")
+
+
 class SessionQueryString(QuerySerializer):
     origin_type = Text(required=False, max_length=100, help_text="Another partition is 404.")
 

@@ -267,9 +267,7 @@ class EndUserShape(StrictSerializer):
 
 class CreateSession(SettingsFields):
     ignored = frozenset({"vault_ids"})
-    not_yet = frozenset(
-        {"directory_id", "parent_id", "tools", "skills", "resources", "budget", "deployment_id"}
-    )
+    not_yet = frozenset({"directory_id", "tools", "skills", "resources", "budget", "deployment_id"})
 
     workspace_id = PublicId(
         Prefix.WORKSPACE,
@@ -281,9 +279,21 @@ class CreateSession(SettingsFields):
     title = Text(default="", allow_null=True)
     origin = Origin(required=False, allow_null=True)
     metadata = serializers.DictField(default=dict)
-    visibility = Choice(choices_of(Visibility), default=Visibility.WORKSPACE)
-    agent_access = Choice(choices_of(AgentAccess), default=AgentAccess.WORKSPACE)
-    memory_scope = Choice(choices_of(MemoryScope), default=MemoryScope.WORKSPACE)
+    parent_id = PublicId(
+        Prefix.SESSION,
+        required=False,
+        allow_null=True,
+        help_text="Makes a child session; what is left out is the parent's.",
+    )
+    visibility = Choice(
+        choices_of(Visibility), required=False, help_text="“workspace” unless it is a child."
+    )
+    agent_access = Choice(
+        choices_of(AgentAccess), required=False, help_text="“workspace” unless it is a child."
+    )
+    memory_scope = Choice(
+        choices_of(MemoryScope), required=False, help_text="“workspace” unless it is a child."
+    )
     end_user = EndUserShape(required=False, allow_null=True)
     initial_events = serializers.ListField(
         child=EventInput(only="user.message"), default=list, max_length=EVENTS_MAX

@@ -218,6 +218,40 @@ class SessionPageObject(_Page):
     data = SessionObject(many=True)  # type: ignore[assignment]
 
 
+class RowObject(serializers.Serializer[Any]):
+    """A session as in a list row."""
+
+    id = serializers.CharField()
+    title = serializers.CharField()
+    preview_text = serializers.CharField()
+    message_count = serializers.IntegerField()
+    model_label = serializers.CharField(allow_null=True)
+    origin = serializers.DictField()
+    updated_at = moment()
+    status = serializers.ChoiceField(choices=choices_of(SessionStatus))
+    executing = serializers.BooleanField()
+    working = serializers.BooleanField()
+    pinned = serializers.BooleanField()
+    unread = serializers.BooleanField()
+    waiting = serializers.IntegerField()
+    directory_id = serializers.CharField(allow_null=True)
+    parent_id = serializers.CharField(allow_null=True)
+    seq = serializers.IntegerField()
+
+
+class TreeNodeObject(RowObject):
+    children = serializers.ListField(
+        child=serializers.DictField(), help_text="Of the same shape, oldest first."
+    )
+
+
+class TreeObject(serializers.Serializer[Any]):
+    type = serializers.ChoiceField(choices=[("session_tree", "session_tree")])
+    ancestors = RowObject(many=True, help_text="From the root down to the parent.")
+    session = TreeNodeObject()
+    truncated = serializers.BooleanField(help_text="There are more sessions below.")
+
+
 class EventPageObject(_Page):
     data = EventObject(many=True)  # type: ignore[assignment]
 

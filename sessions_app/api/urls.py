@@ -22,6 +22,7 @@ from sessions_app.api.openapi import openapi_view
 from sessions_app.api.personal import DraftView, PinView, ReadMarkView
 from sessions_app.api.routing import no_such_route
 from sessions_app.api.sessions import ArchiveView, SessionsView, SessionView, UnarchiveView
+from sessions_app.api.tree import ChildrenView, TreeView
 from sessions_app.api.turns import QueueView, TurnsView, TurnView
 from sessions_app.api.waits import InboxView, PendingView
 from sessions_app.streaming.sse import session_stream_view
@@ -57,5 +58,7 @@ urlpatterns = [
     path("workspaces/<str:workspace_id>/pause", WorkspacePauseView.as_view()),
     path("workspaces/<str:workspace_id>/resume", WorkspaceResumeView.as_view()),
     path(f"{SESSION}/pending", PendingView.as_view()),
+    path(f"{SESSION}/children", ChildrenView.as_view()),
+    path(f"{SESSION}/tree", TreeView.as_view()),
     re_path("", no_such_route),
 ]

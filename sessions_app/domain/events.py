@@ -112,6 +112,9 @@ _TYPES = (
     EventType("agent.question", payloads.Question),
     EventType("agent.question_closed", payloads.QuestionClosed),
     EventType("agent.tool_result", payloads.ToolResult),
+    EventType("child.started", payloads.ChildStarted),
+    EventType("child.awaited", payloads.ChildAwaited),
+    EventType("child.result", payloads.ChildResult, is_input=True),
     EventType("model.usage", payloads.ModelUsage),
 )
 EVENT_TYPES: Mapping[str, EventType] = {kind.name: kind for kind in _TYPES}

@@ -183,9 +183,12 @@ class TurnRecovering:
 
 @dataclass(frozen=True, slots=True)
 class TurnWaiting:
-    """`event_ids`: the events that ask, as in the stop reason of the session."""
+    """`event_ids`: the events that ask people, as in the stop reason of the session; `child_ids`:
+    the child sessions whose results it waits for.
+    """
 
     event_ids: Sequence[str]
+    child_ids: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +276,7 @@ class ToolResult:
     """`tool_use_id` is the id of the agent.tool_use event.
 
     `outcome`: ok, error, unknown; denied or expired by whom it waited for; cancelled, not run.
+    `child_result_ids`: the child.result events that it tells the model.
     """
 
     tool_use_id: str
@@ -282,6 +286,48 @@ class ToolResult:
     is_error: bool
     outcome: str
     duration_ms: int | None = None
+    truncated: Json | None = None
+    child_result_ids: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChildStarted:
+    """`prompt_text`: the beginning of its first prompt; `tool_use_id`: the call that started it,
+    None where a person or key did.
+    """
+
+    child_id: str
+    title: str
+    prompt_text: str
+    author: Json
+    tool_use_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChildAwaited:
+    """A call waits for the results of these child sessions; `expires_at` RFC 3339."""
+
+    tool_use_id: str
+    child_ids: Sequence[str]
+    expires_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChildResult:
+    """What a child session came to: the outcome of its last turn, once its queue was empty.
+
+    `status` completed, failed or cancelled; `text` its final message, cut to
+    CHILD_RESULT_MAX_CHARACTERS; `child_turn_id` the turn, `number` counts this child's results
+    by its turns.
+    """
+
+    child_id: str
+    title: str
+    child_turn_id: str
+    number: int
+    status: str
+    text: str
+    error: Json | None = None
     truncated: Json | None = None
 
 

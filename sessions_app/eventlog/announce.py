@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from uuid import UUID
 
 from django.db import transaction
@@ -12,6 +13,12 @@ from core.bus import ring
 def announce(*, session_id: UUID, seq: int, workspace_id: UUID, row_changed: bool) -> None:
     hint = f"s:{session_id.hex}:{seq}:{workspace_id.hex}:{int(row_changed)}"
     transaction.on_commit(lambda: ring(hint))
+
+
+def announce_rows(*, session_ids: Iterable[UUID], workspace_id: UUID) -> None:
+    """Their rows tell of what is below them, and something there changed; their logs did not."""
+    for session_id in session_ids:
+        announce(session_id=session_id, seq=0, workspace_id=workspace_id, row_changed=True)
 
 
 def announce_draft(*, user_id: UUID, session_id: UUID, revision: int) -> None:

@@ -14,7 +14,7 @@ from django.db import connection
 
 from sessions_app.domain.events import Draft, event_type
 from sessions_app.domain.projection import RowChange, project
-from sessions_app.eventlog.announce import announce
+from sessions_app.eventlog.announce import announce, announce_rows
 
 BOOKKEEPING = frozenset(
     {
@@ -32,6 +32,9 @@ BOOKKEEPING = frozenset(
         "model_settings",
         "model_label",
         "visibility",
+        "reported_turns",
+        "result_seq",
+        "archiving_id",
     }
 )
 JSON_COLUMNS = frozenset(
@@ -48,7 +51,7 @@ APPEND = """
 WITH bumped AS (
     UPDATE sessions_app_session SET head_seq = head_seq + %(count)s{assignments}
     WHERE id = %(session)s{fence}
-    RETURNING head_seq - %(count)s AS base, workspace_id
+    RETURNING head_seq - %(count)s AS base, workspace_id, ancestor_ids
 ), written AS (
     INSERT INTO sessions_app_event
         (session_id, seq, type, version, turn_id, attempt, payload, created_at)
@@ -58,7 +61,7 @@ WITH bumped AS (
         place int, type text, version int, turn_id uuid, attempt int, payload jsonb
     )
 )
-SELECT base, workspace_id FROM bumped
+SELECT base, workspace_id, ancestor_ids FROM bumped
 """
 
 # Locked in one order, and never waited for: a locked session's drafts go with the next flush.
@@ -140,7 +143,7 @@ def append(
         found = cursor.fetchone()
     if found is None:
         raise Fenced
-    base, workspace_id = found
+    base, workspace_id, ancestor_ids = found
     changed = bool(assignments)
     announce(
         session_id=session_id,
@@ -148,6 +151,8 @@ def append(
         workspace_id=workspace_id,
         row_changed=changed,
     )
+    if changed:
+        announce_rows(session_ids=ancestor_ids, workspace_id=workspace_id)
     return range(base + 1, base + len(drafts) + 1)
 
 

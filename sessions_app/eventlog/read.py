@@ -106,6 +106,14 @@ def read_after_each(*, positions: Mapping[UUID, int], limit: int) -> dict[UUID, 
     return found
 
 
+def read_at(*, session_id: UUID, seqs: Collection[int]) -> list[StoredEvent]:
+    """The events with these numbers, oldest first."""
+    return _read(
+        f"{SELECT} WHERE session_id = %(session)s AND seq = ANY(%(seqs)s) ORDER BY seq",
+        {"session": session_id, "seqs": sorted(seqs)},
+    )
+
+
 def read_before(
     *, session_id: UUID, before: int, limit: int, types: Collection[str] | None = None
 ) -> list[StoredEvent]:

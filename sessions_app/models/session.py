@@ -84,6 +84,15 @@ class Session(models.Model):
         null=True,
         help_text="Until then a fenced attempt may still be at work; empty: it is quiet.",
     )
+    reported_turns = models.PositiveIntegerField(
+        default=0, help_text="Turns that the parent has heard the result of."
+    )
+    result_seq = models.BigIntegerField(
+        null=True, help_text="Of its newest child.result, in the parent's log."
+    )
+    archiving_id = models.UUIDField(
+        null=True, help_text="Shared by all that one archive took; a restore brings back those."
+    )
     pause_revision = models.BigIntegerField(default=0, help_text="Of the last Pause given here.")
     resume_revision = models.BigIntegerField(default=0, help_text="Of the last Resume given here.")
     initial_settings = models.JSONField(default=dict)
@@ -95,6 +104,10 @@ class Session(models.Model):
     model_settings = models.JSONField(null=True, help_text="The binding.")
     model_label = models.CharField(max_length=400, blank=True)
     created_at = models.DateTimeField(default=now, editable=False)
+
+    # Filled by `with_tree_state`; not columns.
+    open_waits: int | None = None
+    works_below: bool = False
 
     objects = SessionQuerySet.as_manager()
 
@@ -134,6 +147,17 @@ class Session(models.Model):
                 condition=models.Q(root__isnull=False),
                 name="session_by_root",
             ),
+            models.Index(
+                fields=["root"],
+                condition=models.Q(root__isnull=False, archived_at__isnull=True)
+                & (models.Q(started_turn_id__isnull=False) | models.Q(ready_at__isnull=False)),
+                name="session_at_work_below",
+            ),
+            models.Index(
+                fields=["parent", "-created_at", "-id"],
+                condition=models.Q(parent__isnull=False),
+                name="session_by_parent",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -144,9 +168,14 @@ class Session(models.Model):
         return encode_id(Prefix.SESSION, self.pk)
 
     @property
-    def is_working(self) -> bool:
-        """A turn has started and not ended, or is queued and not held."""
+    def is_at_work(self) -> bool:
+        """A turn of its own has started and not ended, or is queued and not held."""
         return self.started_turn_id is not None or self.ready_at is not None
+
+    @property
+    def is_working(self) -> bool:
+        """It is at work, or a session below it is. For rows read `with_tree_state`."""
+        return self.is_at_work or self.works_below
 
     @property
     def is_paused(self) -> bool:

@@ -1,4 +1,4 @@
-"""Archiving takes a session out of the active lists; removing destroys it."""
+"""Archiving takes a session and its tree out of the active lists; removing destroys them."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from uuid import UUID
 from django.db import transaction
 
 from core.errors import Conflict
+from core.ids import uuid7
 from orgs.access import Access, PrincipalKind
 from orgs.roles import Action
 from sessions_app import eventlog
 from sessions_app.domain.events import Draft
 from sessions_app.domain.turns import TurnCommand
 from sessions_app.domain.vocabulary import AGENT_ORIGIN_TYPE, TurnStatus, Visibility
-from sessions_app.eventlog.announce import announce
+from sessions_app.eventlog.announce import announce, announce_rows
 from sessions_app.models import Session
 from sessions_app.selectors import get_session
+from sessions_app.services.children.reporting import report_rest
 from sessions_app.services.ending import (
     Change,
     end_queue,
@@ -23,55 +25,81 @@ from sessions_app.services.ending import (
     find_started_turn,
     go_on,
 )
+from sessions_app.services.holding import lock_tree
 from sessions_app.services.idempotency import forget_answers
 from sessions_app.wire import author_json
 
 
 @transaction.atomic
 def archive_session(*, access: Access, session_id: UUID, stop: bool = False) -> Session:
-    """Set, never toggled. A working session: Conflict `target_working`, unless a person's
-    confirmed `stop` ends its task and withdraws its queue first.
+    """Take the session and all below it out of the lists. Set, never toggled.
+
+    Where one of them works: Conflict `target_working`, unless a person's confirmed `stop` ends
+    their tasks and withdraws their queues first.
     """
     session = get_session(access=access, session_id=session_id, lock=True)
     access.require(Action.SESSION_CONTROL, session.workspace_id, maker_id=session.maker_id)
     _require_not_agents_own(session)
     if session.archived_at is None:
-        if session.is_working:
-            _require_may_stop(access, session, stop)
-            _stop_work(session, access)
-        eventlog.append(
-            session_id=session.pk,
-            drafts=[Draft("session.archived")],
-            row={"ready_at": None},
-        )
+        below = [each for each in lock_tree(session) if each.archived_at is None]
+        taken = [session, *below]
+        if any(each.is_at_work for each in taken):
+            _require_may_stop(access, session, below, stop)
+        archiving_id = uuid7()
+        for each in taken:
+            if each.is_at_work:
+                _stop_work(each, access)
+            eventlog.append(
+                session_id=each.pk,
+                drafts=[Draft("session.archived")],
+                row={"ready_at": None, "archiving_id": archiving_id},
+            )
     return get_session(access=access, session_id=session_id)
 
 
 @transaction.atomic
 def unarchive_session(*, access: Access, session_id: UUID) -> Session:
-    """Back in place, idle: restoring never restarts stopped work."""
+    """Back in place, idle, with what the same archive took below it: restoring never restarts
+    stopped work. Raises NotFound, Forbidden, Conflict `parent_archived`.
+    """
     session = get_session(access=access, session_id=session_id, lock=True)
     access.require(Action.SESSION_CONTROL, session.workspace_id, maker_id=session.maker_id)
     if session.archived_at is not None:
-        eventlog.append(session_id=session.pk, drafts=[Draft("session.unarchived")])
+        _require_parent_in_place(session)
+        together = [
+            each
+            for each in lock_tree(session)
+            if each.archived_at is not None and each.archiving_id == session.archiving_id
+        ]
+        for each in [session, *together]:
+            eventlog.append(
+                session_id=each.pk,
+                drafts=[Draft("session.unarchived")],
+                row={"archiving_id": None},
+            )
     return get_session(access=access, session_id=session_id)
 
 
 @transaction.atomic
 def delete_session(*, access: Access, session_id: UUID, stop: bool = False) -> None:
-    """Erases the session, its log and its rows. A working one: Conflict `target_working`,
-    unless `stop`.
+    """Erases the session and all below it: logs and rows. Where one of them works: Conflict
+    `target_working`, unless `stop`.
     """
     session = get_session(access=access, session_id=session_id, lock=True)
     access.require(Action.SESSION_ADMINISTER, session.workspace_id, maker_id=session.maker_id)
     _require_not_agents_own(session)
-    if session.is_working:
-        if not stop:
-            raise Conflict(
-                "target_working",
-                "This session is working; stop it first, or delete it with stop=true.",
-            )
-        _stop_work(session, access)
+    doomed = [session, *lock_tree(session)]
+    if any(each.is_at_work for each in doomed) and not stop:
+        raise Conflict(
+            "target_working",
+            "This session or one below it is working; stop it first, or delete it with stop=true.",
+        )
+    _stop_work(session, access)
+    for each in reversed(doomed):
+        _erase(each)
+
+
+def _erase(session: Session) -> None:
     announce(
         session_id=session.pk,
         seq=session.head_seq,
@@ -79,13 +107,14 @@ def delete_session(*, access: Access, session_id: UUID, stop: bool = False) -> N
         # Once it is gone nobody can tell who saw it: of a private one no sidebar hears.
         row_changed=session.visibility == Visibility.WORKSPACE,
     )
+    announce_rows(session_ids=session.ancestor_ids, workspace_id=session.workspace_id)
     forget_answers(session)
     eventlog.purge_events(session_id=session.pk)
     session.delete()
 
 
 def _stop_work(session: Session, access: Access) -> None:
-    """Ends the started turn and withdraws what is queued behind it."""
+    """Ends the started turn and withdraws what is queued behind it. Nothing to stop: nothing."""
     author = author_json(access)
     change = Change()
     turn = find_started_turn(session)
@@ -95,11 +124,23 @@ def _stop_work(session: Session, access: Access) -> None:
         end_started_turn(session, turn, TurnCommand.STOP, ending, change)
     withdrawn = Draft("turn.withdrawn", {"reason": "archived", "author": author})
     end_queue(session, TurnCommand.WITHDRAW, lambda: withdrawn, change)
+    if not change.drafts:
+        return
     go_on(session, change, stop_reason={"type": "interrupted"})
     eventlog.append(session_id=session.pk, drafts=change.drafts, row=change.row)
+    report_rest(session)
 
 
-def _require_may_stop(access: Access, session: Session, stop: bool) -> None:
+def _require_parent_in_place(session: Session) -> None:
+    if session.parent is not None and session.parent.archived_at is not None:
+        raise Conflict(
+            "parent_archived",
+            "The session above this one is archived; restore that one, and this comes with it.",
+            details={"parent_id": session.parent.public_id},
+        )
+
+
+def _require_may_stop(access: Access, session: Session, below: list[Session], stop: bool) -> None:
     if access.principal.kind is not PrincipalKind.USER:
         raise Conflict(
             "target_working",
@@ -113,6 +154,7 @@ def _require_may_stop(access: Access, session: Session, stop: bool) -> None:
                 "session_id": session.public_id,
                 "title": session.title,
                 "queued_prompts": session.turns.filter(status=TurnStatus.QUEUED).count(),
+                "sessions_below": len(below),
             },
         )
 

@@ -15,6 +15,7 @@ from sessions_app.domain.turns import TurnCommand
 from sessions_app.domain.vocabulary import SessionStatus, TurnStatus
 from sessions_app.models import Session
 from sessions_app.selectors import get_session
+from sessions_app.services.children.reporting import report_rest
 from sessions_app.services.ending import (
     Change,
     end_queue,
@@ -55,6 +56,7 @@ def cancel_session(*, access: Access, session_id: UUID) -> Session:
     """
     session = get_session(access=access, session_id=session_id, lock=True)
     access.require(Action.SESSION_ADMINISTER, session.workspace_id, maker_id=session.maker_id)
+    # From the top down, so that of all these only the first finds a parent to report to.
     for each in [session, *lock_tree(session)]:
         _terminate(each, access)
     return get_session(access=access, session_id=session_id)
@@ -71,3 +73,4 @@ def _terminate(session: Session, access: Access) -> None:
     end_queue(session, TurnCommand.STOP, lambda: Draft("turn.cancelled"), change)
     change.add(Draft("session.status_terminated", {"author": author_json(access)}), ready_at=None)
     eventlog.append(session_id=session.pk, drafts=change.drafts, row=change.row)
+    report_rest(session)

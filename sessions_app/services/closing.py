@@ -18,11 +18,13 @@ CLOSING_TYPES = (
     "agent.tool_use",
     "agent.tool_started",
     "agent.question",
+    "child.awaited",
     "agent.tool_result",
 )
 # The text of a message begins anew after each of these.
 TEXT_BEGINS_AFTER = frozenset({"attempt.started", "step.checkpoint", "agent.message"})
-NEVER_RUN = "This call was not run: the turn ended while it waited for a person."
+ASKING = frozenset({"agent.question", "child.awaited"})
+NEVER_RUN = "This call has no result: the turn ended while it waited."
 UNKNOWN_OUTCOME = (
     "The outcome of this call is unknown: the turn was stopped while it ran. "
     "Look before repeating it."
@@ -84,7 +86,7 @@ def _sealed_text(turn: Turn, events: Sequence[StoredEvent], attempt: int | None)
 def _closed_calls(turn: Turn, events: Sequence[StoredEvent], attempt: int | None) -> list[Draft]:
     """Those that ran as unknown; those that waited for a person as never run."""
     started = {event.data["tool_use_id"] for event in events if event.type == "agent.tool_started"}
-    asked = {event.data["tool_use_id"] for event in events if event.type == "agent.question"}
+    asked = {event.data["tool_use_id"] for event in events if event.type in ASKING}
     answered = {event.data["tool_use_id"] for event in events if event.type == "agent.tool_result"}
     open_calls = [
         event

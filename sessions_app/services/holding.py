@@ -106,9 +106,18 @@ def _next_revision() -> int:
 
 
 def lock_tree(session: Session) -> list[Session]:
-    """The sessions below one that this transaction holds, locked from the top down."""
-    below = Session.objects.below(session)
-    return list(below.order_by("depth", "id").select_for_update(no_key=True, of=("self",)))
+    """The sessions below one that this transaction holds, locked from the top down.
+
+    Read again until none is new: a child that was being created when the first read began is
+    seen only once its creator has let go of its parent, and then nobody can add another.
+    """
+    below = Session.objects.below(session).order_by("depth", "id")
+    locked: dict[UUID, Session] = {}
+    while True:
+        read = list(below.select_for_update(no_key=True, of=("self",)))
+        if len(read) == len(locked):
+            return read
+        locked = {each.pk: each for each in read}
 
 
 def _require_control(access: Access, session_id: UUID) -> Session:

@@ -14,6 +14,7 @@ from sessions_app.domain.events import Draft
 from sessions_app.domain.turns import TurnCommand
 from sessions_app.eventlog.announce import announce_turn
 from sessions_app.selectors import get_session
+from sessions_app.services.children.reporting import report_rest
 from sessions_app.services.ending import Change, end_started_turn, find_started_turn, go_on
 from sessions_app.services.turns import Receipt
 from sessions_app.wire import author_json
@@ -39,5 +40,6 @@ def interrupt_session(*, access: Access, session_id: UUID) -> Receipt:
         session_id=session.pk, drafts=change.drafts, turn_id=turn.pk, row=change.row
     )
     announce_turn()
+    report_rest(session)
     event = eventlog.read_after(session_id=session.pk, after=seqs[0] - 1, limit=1)[0]
     return Receipt(turn.pk, event.seq, False, event.json)

@@ -62,16 +62,24 @@ def _filled(wait: Wait, payload: Mapping[str, Any]) -> Wait:
 
 
 def open_event_ids(turn: Turn) -> list[str]:
-    """The events that ask and are not decided, oldest first."""
-    waits = turn.waits.filter(status=WaitStatus.OPEN).order_by("event_seq")
-    return [wait.event_id for wait in waits]
+    """The events that ask people and are not decided, oldest first."""
+    waits = turn.waits.filter(status=WaitStatus.OPEN).exclude(kind=WaitKind.CHILDREN)
+    return [wait.event_id for wait in waits.order_by("event_seq")]
 
 
-def suspend(turn: Turn, event_ids: Sequence[str]) -> list[Draft]:
-    """The turn waits from here on: its new status, and the events that say so."""
+def suspend(turn: Turn) -> list[Draft]:
+    """The turn waits from here on: its new status, and the events that say so. Empty where
+    nothing is open. A session whose turn waits for children alone goes on running.
+    """
+    waits = list(turn.waits.filter(status=WaitStatus.OPEN).order_by("event_seq"))
+    if not waits:
+        return []
     turn.status = next_status(TurnStatus(turn.status), TurnCommand.WAIT)
     turn.save(update_fields=["status"])
-    return [Draft("turn.waiting", {"event_ids": event_ids}), requires_action(event_ids)]
+    asked = [wait.event_id for wait in waits if wait.kind != WaitKind.CHILDREN]
+    children = [child for wait in waits for child in wait.request.get("remaining", ())]
+    waiting = Draft("turn.waiting", {"event_ids": asked, "child_ids": children})
+    return [waiting, requires_action(asked)] if asked else [waiting]
 
 
 def close_open_waits(turn: Turn) -> list[Draft]:

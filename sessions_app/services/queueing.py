@@ -24,6 +24,7 @@ from sessions_app.domain.vocabulary import TurnStatus
 from sessions_app.eventlog.announce import announce_draft, announce_turn
 from sessions_app.models import QUEUE_ORDER, ComposerDraft, Session, Turn
 from sessions_app.selectors import Queue, get_session, list_queue
+from sessions_app.services.children.reporting import report_rest
 from sessions_app.services.ending import (
     Change,
     end_started_turn,
@@ -152,6 +153,7 @@ def _withdraw(session: Session, turn: Turn, *, reason: str, access: Access) -> N
     change.add(queue_version=session.queue_version + 1)
     change.add(ready_at=ready_at(session, change) and session.ready_at)
     eventlog.append(session_id=session.pk, drafts=change.drafts, turn_id=turn.pk, row=change.row)
+    report_rest(session)
 
 
 def _place(turn: Turn, others: list[Turn], place: int) -> None:

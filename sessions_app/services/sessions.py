@@ -20,6 +20,8 @@ from orgs.models import Organization
 from orgs.roles import Action
 from sessions_app import eventlog
 from sessions_app.domain.events import Draft
+from sessions_app.domain.inheritance import Asked, Reach, child_reach, root_reach
+from sessions_app.domain.projection import preview
 from sessions_app.domain.settings import PartialSettings
 from sessions_app.domain.vocabulary import (
     AGENT_ORIGIN_TYPE,
@@ -31,6 +33,15 @@ from sessions_app.domain.vocabulary import (
 )
 from sessions_app.models import PersonalState, Session
 from sessions_app.selectors import get_session
+from sessions_app.services.children.starting import (
+    AgentCall,
+    child_tools,
+    hold_parent,
+    place_below,
+    reach_of,
+    settings_of,
+    tell_parent,
+)
 from sessions_app.services.model_settings import (
     RequestedSettings,
     effective_settings,
@@ -51,16 +62,21 @@ class EndUser:
 
 @dataclass(frozen=True, slots=True)
 class NewSession:
-    """`agent` is an id, a name, or empty for the workspace's default."""
+    """`agent` is an id, a name, or empty for the workspace's default; a child's default is its
+    parent's. What is None of the frozen fields is the widest, or a child's parent's.
+    """
 
     workspace_id: UUID
+    parent_id: UUID | None = None
     agent: str = ""
     title: str = ""
     origin: Mapping[str, Any] | None = None
-    visibility: Visibility = Visibility.WORKSPACE
-    agent_access: AgentAccess = AgentAccess.WORKSPACE
-    memory_scope: MemoryScope = MemoryScope.WORKSPACE
+    visibility: Visibility | None = None
+    agent_access: AgentAccess | None = None
+    memory_scope: MemoryScope | None = None
     end_user: EndUser | None = None
+    tools: Sequence[str] | None = None
+    by_agent: AgentCall | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
     requested: RequestedSettings = field(default_factory=RequestedSettings)
     prompts: Sequence[Prompt] = ()
@@ -84,42 +100,58 @@ def create_session(*, access: Access, new: NewSession) -> Session:
     if grant is None:
         raise NotFound("workspace_not_found", "There is no such workspace.", param="workspace_id")
     access.require(Action.SESSION_CREATE, new.workspace_id)
+    title = require_title(new.title)
+    metadata = require_metadata(new.metadata)
+    if new.visibility is Visibility.PRIVATE:
+        _require_private_allowed(access, grant.organization_id)
+    parent = None
+    if new.parent_id is not None:
+        parent = hold_parent(access=access, parent_id=new.parent_id, workspace_id=new.workspace_id)
+    origin = _require_origin(new, parent)
+    reach = _reach(new, parent)
+    agent, snapshot = _agent(new, parent)
+    requested = resolve_request(organization_id=grant.organization_id, requested=new.requested)
+    initial = _initial_settings(requested, parent, snapshot)
+    session = Session.objects.create(
+        organization_id=grant.organization_id,
+        workspace_id=new.workspace_id,
+        agent=agent,
+        agent_snapshot=snapshot,
+        maker_id=access.user_id,
+        maker_key_id=None if access.user_id else access.principal.id,
+        origin_type=origin["type"],
+        origin=origin,
+        visibility=reach.visibility,
+        agent_access=reach.agent_access,
+        memory_scope=reach.memory_scope,
+        end_user_source=reach.end_user[0] if reach.end_user else "",
+        end_user_id=reach.end_user[1] if reach.end_user else "",
+        title_source=_title_source(title, new),
+        initial_settings=initial.to_json(),
+        model_label=_label(grant.organization_id, initial),
+        **(place_below(parent) if parent else {}),
+    )
+    author = new.by_agent.author if new.by_agent else author_json(access)
+    created = _created(session, author, title, metadata, initial)
+    eventlog.append(session_id=session.pk, drafts=[created])
+    if access.user_id is not None and new.by_agent is None:
+        PersonalState.objects.create(session=session, user_id=access.user_id, follows=True)
+    if parent is not None:
+        tell_parent(parent, session, _child_started(session, author, title, new), new.by_agent)
+    _submit_first(session, access, new.prompts)
+    return get_session(access=access, session_id=session.pk)
+
+
+def _require_origin(new: NewSession, parent: Session | None) -> dict[str, Any]:
+    """A child's is its parent's unless it says otherwise: it is in the same partition."""
+    if new.origin is None and parent is not None and parent.origin_type != AGENT_ORIGIN_TYPE:
+        return dict(parent.origin)
     origin = require_origin(new.origin, DEFAULT_ORIGIN_TYPE)
     if origin["type"] == AGENT_ORIGIN_TYPE:
         raise InvalidInput(
             "reserved_origin", "This origin is kept for agents' own sessions.", param="origin.type"
         )
-    title = require_title(new.title)
-    metadata = require_metadata(new.metadata)
-    if new.visibility is Visibility.PRIVATE:
-        _require_private_allowed(access, grant.organization_id)
-    initial = resolve_request(organization_id=grant.organization_id, requested=new.requested)
-    agent = _agent(new)
-    session = Session.objects.create(
-        organization_id=grant.organization_id,
-        workspace_id=new.workspace_id,
-        agent=agent,
-        agent_snapshot=_snapshot(agent),
-        maker_id=access.user_id,
-        maker_key_id=None if access.user_id else access.principal.id,
-        origin_type=origin["type"],
-        origin=origin,
-        visibility=new.visibility,
-        agent_access=new.agent_access,
-        memory_scope=new.memory_scope,
-        end_user_source=new.end_user.source if new.end_user else "",
-        end_user_id=new.end_user.id if new.end_user else "",
-        title_source=TitleSource.PERSON if title else TitleSource.NONE,
-        initial_settings=initial.to_json(),
-        model_label=_label(grant.organization_id, initial),
-    )
-    eventlog.append(
-        session_id=session.pk, drafts=[_created(session, access, agent, title, metadata, initial)]
-    )
-    if access.user_id is not None:
-        PersonalState.objects.create(session=session, user_id=access.user_id, follows=True)
-    _submit_first(session, access, new.prompts)
-    return get_session(access=access, session_id=session.pk)
+    return origin
 
 
 def _submit_first(session: Session, access: Access, prompts: Sequence[Prompt]) -> None:
@@ -183,37 +215,93 @@ def _when(column: str) -> str:
     return "next_turn" if column == "next_settings" else "next_checkpoint"
 
 
+def _reach(new: NewSession, parent: Session | None) -> Reach:
+    end_user = (new.end_user.source, new.end_user.id) if new.end_user else None
+    asked = Asked(new.visibility, new.agent_access, new.memory_scope, end_user)
+    return child_reach(reach_of(parent), asked) if parent else root_reach(asked)
+
+
+def _initial_settings(
+    requested: PartialSettings, parent: Session | None, snapshot: Mapping[str, Any]
+) -> PartialSettings:
+    """A child begins with what its parent uses, unless it names a model or its agent has one."""
+    agents_model = PartialSettings.from_json(snapshot.get("settings")).model
+    if parent is None or requested.model is not None or agents_model is not None:
+        return requested
+    return requested.over(settings_of(parent))
+
+
+def _title_source(title: str, new: NewSession) -> TitleSource:
+    if not title:
+        return TitleSource.NONE
+    return TitleSource.PERSON if new.by_agent is None else TitleSource.GENERATED
+
+
 def _created(
     session: Session,
-    access: Access,
-    agent: Agent,
+    author: Mapping[str, Any],
     title: str,
     metadata: Mapping[str, str],
     initial: PartialSettings,
 ) -> Draft:
+    parent_id = encode_id(Prefix.SESSION, session.parent_id) if session.parent_id else None
     return Draft(
         "session.created",
         {
             "title": title,
             "workspace_id": encode_id(Prefix.WORKSPACE, session.workspace_id),
-            "agent_id": agent.public_id,
-            "parent_id": None,
+            "agent_id": session.agent_snapshot["id"],
+            "parent_id": parent_id,
             "origin": session.origin,
             "visibility": str(session.visibility),
             "agent_access": str(session.agent_access),
             "memory_scope": str(session.memory_scope),
             "model": model_json(initial.to_json()),
             "metadata": dict(metadata),
-            "author": author_json(access),
+            "author": dict(author),
             "end_user": end_user_json(session),
         },
     )
 
 
-def _agent(new: NewSession) -> Agent:
-    if new.agent in {"", "default"}:
-        return get_or_create_default_agent(workspace_id=new.workspace_id)
-    return find_agent(workspace_id=new.workspace_id, choice=new.agent)
+def _child_started(
+    child: Session, author: Mapping[str, Any], title: str, new: NewSession
+) -> Draft:
+    return Draft(
+        "child.started",
+        {
+            "child_id": child.public_id,
+            "title": title,
+            "prompt_text": _words_of(new.prompts),
+            "author": dict(author),
+            "tool_use_id": new.by_agent.tool_use_id if new.by_agent else None,
+        },
+    )
+
+
+def _words_of(prompts: Sequence[Prompt]) -> str:
+    """The beginning of the first prompt; what is wrong with it is said when it is accepted."""
+    if not prompts:
+        return ""
+    content = prompts[0].content
+    return preview([{"type": "text", "text": content}] if isinstance(content, str) else content)
+
+
+def _agent(new: NewSession, parent: Session | None) -> tuple[Agent | None, dict[str, Any]]:
+    """The agent, and the snapshot of it that the session keeps."""
+    is_default = new.agent in {"", "default"}
+    if parent is not None and is_default:
+        inherited = {**parent.agent_snapshot}
+        return parent.agent, {**inherited, "tools": child_tools(parent, None, new.tools)}
+    agent = (
+        get_or_create_default_agent(workspace_id=new.workspace_id)
+        if is_default
+        else find_agent(workspace_id=new.workspace_id, choice=new.agent)
+    )
+    snapshot = _snapshot(agent)
+    if parent is not None:
+        snapshot["tools"] = child_tools(parent, snapshot["tools"], new.tools)
+    return agent, snapshot
 
 
 def _snapshot(agent: Agent) -> dict[str, Any]:

@@ -11,9 +11,10 @@ from django.db.models.functions import Now
 from core.clock import now
 from sessions_app import eventlog
 from sessions_app.domain.events import Draft
-from sessions_app.domain.vocabulary import TurnStatus, WaitStatus
+from sessions_app.domain.vocabulary import SessionStatus, TurnStatus, WaitKind, WaitStatus
 from sessions_app.eventlog.announce import announce_turn
 from sessions_app.models import Session, Turn, Wait
+from sessions_app.services.children.results import told_results
 from sessions_app.services.ending import Change, ready_at
 from sessions_app.services.open_waits import closed, open_event_ids, requires_action, result
 
@@ -33,24 +34,26 @@ def settle_wait(session: Session, turn: Turn, drafts: Sequence[Draft]) -> range:
     # Named in any case: the list row, which counts open waits, has changed.
     change.add(ready_at=session.ready_at)
     if turn.status == TurnStatus.WAITING:
-        change.add(_status(session, turn), ready_at=ready_at(session, change))
+        change.add(*_status(session, turn), ready_at=ready_at(session, change))
         announce_turn()
     return eventlog.append(
         session_id=session.pk, drafts=change.drafts, turn_id=turn.pk, row=change.row
     )
 
 
-def _status(session: Session, turn: Turn) -> Draft:
-    """What is still to be decided; else that it goes on, or is held."""
+def _status(session: Session, turn: Turn) -> list[Draft]:
+    """What is still to be decided; else that it goes on, or is held, unless its status says so."""
     if event_ids := open_event_ids(turn):
-        return requires_action(event_ids)
+        return [requires_action(event_ids)]
     if session.is_paused:
-        return Draft("session.status_idle", {"stop_reason": {"type": "paused"}})
-    return Draft("session.status_running")
+        return [Draft("session.status_idle", {"stop_reason": {"type": "paused"}})]
+    if session.status == SessionStatus.RUNNING:
+        return []
+    return [Draft("session.status_running")]
 
 
 def expire_waits() -> int:
-    """Closes questions whose time is over, each in a transaction of its own. Returns how many."""
+    """Closes waits whose time is over, each in a transaction of its own. Returns how many."""
     due = Wait.objects.filter(status=WaitStatus.OPEN, expires_at__lte=Now())
     found = list(due.order_by("expires_at").values_list("pk", "session_id")[:EXPIRED_AT_ONCE])
     return sum(_expire(wait_id, session_id) for wait_id, session_id in found)
@@ -66,7 +69,11 @@ def _expire(wait_id: UUID, session_id: UUID) -> bool:
     wait.status = WaitStatus.EXPIRED
     wait.decided_at = now()
     wait.save(update_fields=["status", "decided_at"])
-    settle_wait(
-        session, wait.turn, [closed(wait, WaitStatus.EXPIRED), result(wait, "expired", EXPIRED)]
-    )
+    settle_wait(session, wait.turn, _expired(wait))
     return True
+
+
+def _expired(wait: Wait) -> list[Draft]:
+    if wait.kind == WaitKind.CHILDREN:
+        return [told_results(wait)]
+    return [closed(wait, WaitStatus.EXPIRED), result(wait, "expired", EXPIRED)]

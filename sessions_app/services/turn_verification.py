@@ -191,7 +191,7 @@ def _is_claimable(
 
 
 def wait_problems(session: Session, events: Sequence[StoredEvent]) -> list[str]:
-    """Sentences on what asks people, and how it was decided."""
+    """Sentences on what asks people or waits for children, and how it was decided."""
     folded = _fold_waits(session, events)
     rows = {wait.event_seq: wait for wait in session.waits.all()}
     problems = [
@@ -216,6 +216,10 @@ def _fold_waits(session: Session, events: Sequence[StoredEvent]) -> dict[int, _W
             called = parse_event_id(tool_use_id)[1]
             waits[event.seq] = _Wait(event.turn_id, WaitKind.QUESTION, called)
             asked[tool_use_id] = event.seq
+        elif event.type == "child.awaited":
+            tool_use_id = event.data["tool_use_id"]
+            asked[tool_use_id] = called = parse_event_id(tool_use_id)[1]
+            waits[called] = _Wait(event.turn_id, WaitKind.CHILDREN, called)
         elif event.type in DECISIONS:
             seq = asked.get(event.data["tool_use_id"])
             if seq is not None and waits[seq].status == WaitStatus.OPEN:

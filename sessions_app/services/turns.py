@@ -35,6 +35,7 @@ from sessions_app.services.model_settings import (
     require_available,
     resolve_request,
 )
+from sessions_app.services.open_waits import open_event_ids
 from sessions_app.services.validation import require_content
 from sessions_app.wire import author_json
 
@@ -44,7 +45,8 @@ RANK_STEP = 1 << 20  # room between neighbours, for moves
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """`content` is text, or blocks {type: text, text}. `draft_revision` consumes that draft;
-    `resume` releases a paused session in the same step.
+    `resume` releases a paused session in the same step. `by_agent`: the author {type, id, name}
+    where an agent wrote it, for whoever's access it has.
     """
 
     content: str | Sequence[Mapping[str, Any]]
@@ -53,6 +55,11 @@ class Prompt:
     requested: RequestedSettings = field(default_factory=RequestedSettings)
     draft_revision: int | None = None
     resume: bool = False
+    by_agent: Mapping[str, Any] | None = None
+
+    @property
+    def source(self) -> TurnSource:
+        return TurnSource.HUMAN if self.by_agent is None else TurnSource.MACHINE
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +107,7 @@ def submit_to(session: Session, *, access: Access, prompt: Prompt, param: str = 
         content=content,
         requested=requested.to_json(),
         payload=_message_payload(access, prompt, content, requested.to_json()),
+        source=prompt.source,
         is_steering=prompt.delivery == "steer",
         edited=edited,
     )
@@ -118,6 +126,7 @@ class Accepted:
     content: list[dict[str, str]]
     requested: dict[str, Any]
     payload: dict[str, Any]
+    source: TurnSource = TurnSource.HUMAN
     is_steering: bool = False
     is_first: bool = False
     edited: Turn | None = None
@@ -130,7 +139,7 @@ def accept(session: Session, accepted: Accepted) -> Receipt:
     """
     started = find_started_turn(session)
     takes_place = started is not None and (
-        accepted.is_steering or started.status == TurnStatus.WAITING
+        accepted.is_steering or _replaces_wait(started, accepted.source)
     )
     is_ahead = takes_place or accepted.is_steering or accepted.is_first
     turn = _new_turn(session, accepted, is_steering=is_ahead)
@@ -151,13 +160,21 @@ def accept(session: Session, accepted: Accepted) -> Receipt:
     return Receipt(turn.pk, event.seq, session.is_paused, event.json)
 
 
+def _replaces_wait(started: Turn, source: TurnSource) -> bool:
+    """A person's or a key's prompt takes the place of what waits for people; of what waits for
+    children alone it does not, that is work in progress.
+    """
+    is_human = source == TurnSource.HUMAN
+    return is_human and started.status == TurnStatus.WAITING and bool(open_event_ids(started))
+
+
 def _new_turn(session: Session, accepted: Accepted, *, is_steering: bool) -> Turn:
     number = session.turn_count + 1
     access, edited = accepted.author, accepted.edited
     return Turn(
         session_id=session.pk,
         number=number,
-        source=TurnSource.HUMAN,
+        source=accepted.source,
         rank=edited.rank if edited else number * RANK_STEP,
         is_steering=is_steering or (edited is not None and edited.is_steering),
         author_id=access.user_id,
@@ -200,7 +217,7 @@ def _message_payload(
         "content": content,
         "delivery": prompt.delivery,
         "input": prompt.input,
-        "author": author_json(access),
+        "author": dict(prompt.by_agent or author_json(access)),
     }
     if requested["model_id"]:
         payload["model"] = {k: requested[k] for k in ("provider_id", "model_id")}
@@ -212,7 +229,7 @@ def _message_payload(
 
 def _note_author(session: Session, access: Access, prompt: Prompt) -> None:
     """Who sends follows the session, and the draft that was sent is gone."""
-    if access.user_id is None:
+    if access.user_id is None or prompt.by_agent is not None:
         return
     PersonalState.objects.bulk_create(
         [PersonalState(session_id=session.pk, user_id=access.user_id, follows=True)],

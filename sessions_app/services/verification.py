@@ -101,7 +101,8 @@ def _frozen(session: Session, events: list[StoredEvent]) -> list[str]:
     if session.origin_type != told["origin"]["type"]:
         shown["origin_type"] = session.origin_type
     maker = session.maker_id or session.maker_key_id
-    if maker is not None:  # empty once that person or key was erased
+    by_agent = (told.get("author") or {}).get("type") == "agent"
+    if maker is not None and not by_agent:  # empty once that person or key was erased
         shown["author"] = encode_id(Prefix.USER if session.maker_id else Prefix.KEY, maker)
         told["author"] = (told.get("author") or {}).get("id", shown["author"])
     told.setdefault("end_user", shown["end_user"])

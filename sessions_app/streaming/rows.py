@@ -12,16 +12,19 @@ from uuid import UUID
 from django.db import connection
 
 from sessions_app.domain.vocabulary import DEFAULT_ORIGIN_TYPE
+from sessions_app.querysets import OPEN_WAITS, WORKS_BELOW
 
 ROWS_POLLED: Final = 50  # of each workspace, the newest
 RowStates = Mapping[UUID, Mapping[UUID, tuple[Any, ...]]]
 
 # The columns that a row shows. The inner query reads one index in its own order.
-_STATES = """
-SELECT watched.id, row.id, status, title, message_count, model_label, agent_message_seq,
-       started_turn_id IS NOT NULL OR ready_at IS NOT NULL, paused_at IS NOT NULL,
-       (SELECT count(*) FROM sessions_app_wait AS wait
-        WHERE wait.session_id = row.id AND wait.status = 'open')
+_SHOWN = f"""
+    row.id, status, title, message_count, model_label, agent_message_seq,
+    started_turn_id IS NOT NULL OR ready_at IS NOT NULL, paused_at IS NOT NULL,
+    {OPEN_WAITS.format(row="row")}, {WORKS_BELOW.format(row="row")}
+"""
+_STATES = f"""
+SELECT watched.id, {_SHOWN}
 FROM unnest(%s::uuid[]) AS watched (id)
 CROSS JOIN LATERAL (
     SELECT * FROM sessions_app_session
@@ -29,7 +32,7 @@ CROSS JOIN LATERAL (
       AND parent_id IS NULL AND archived_at IS NULL
     ORDER BY activity_at DESC, id DESC LIMIT %s
 ) AS row
-"""
+"""  # noqa: S608 (constants alone)
 
 
 def read_row_states(workspace_ids: Collection[UUID]) -> RowStates:

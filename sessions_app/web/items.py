@@ -98,5 +98,6 @@ SILENT_TYPES = frozenset(
         "model.usage",
         "turn.edited",
         "queue.changed",
+        "child.awaited",
     }
 )

@@ -96,11 +96,8 @@ def session_state(session: Session) -> str:
 
 
 def _needs_people(session: Session) -> bool:
-    """Something is open; also while the turn still runs other calls. Lists have counted it."""
-    if session.started_turn_id is None:
-        return False
-    counted: int | None = getattr(session, "open_waits", None)
-    return session.is_waiting if counted is None else counted > 0
+    """Something is open, here or below; also while the turn still runs other calls."""
+    return session.is_waiting if session.open_waits is None else session.open_waits > 0
 
 
 def state_word(state: str) -> str:

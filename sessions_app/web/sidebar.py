@@ -111,7 +111,7 @@ def make_row(session: Session) -> Row:
         is_unread=unread,
         is_pinned=getattr(session, "pinned_at", None) is not None,
         is_working=session.is_working,
-        waits=getattr(session, "open_waits", 0),
+        waits=session.open_waits or 0,
         at=rfc3339(session.activity_at) or "",
     )
 

@@ -79,6 +79,8 @@ MATRIX: dict[tuple[str, str], str] = {
         "200 200 403 403 403 404 200 200 403" + NO_KEY
     ),
     ("GET", "sessions/<str:session_id>/pending"): READ,
+    ("GET", "sessions/<str:session_id>/children"): READ,
+    ("GET", "sessions/<str:session_id>/tree"): READ,
 }
 STREAM = ("GET", "sessions/<str:session_id>/events/stream")
 BODIES: dict[tuple[str, str], dict[str, Any]] = {

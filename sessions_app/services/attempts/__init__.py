@@ -1,6 +1,7 @@
 """What the engine does to sessions. Every write carries a lease and is refused when it is stale."""
 
 from sessions_app.services.attempts.claiming import claim_turn
+from sessions_app.services.attempts.effects import record_effect
 from sessions_app.services.attempts.ending import Completed, Failed, finish_turn, hand_over
 from sessions_app.services.attempts.lease import Claim, Lease, LeaseLost
 from sessions_app.services.attempts.leases import (
@@ -40,6 +41,7 @@ __all__ = [
     "reap_expired",
     "record",
     "record_ask",
+    "record_effect",
     "record_groups",
     "suspend_turn",
 ]

@@ -26,6 +26,8 @@ from sessions_app.services.ending import find_started_turn
 from sessions_app.services.holding import inherit_hold
 from sessions_app.services.model_settings import settle_turn
 
+PARENT_BUSY = timedelta(milliseconds=200)
+
 
 def claim_turn(*, worker: str, token: UUID) -> Claim | None:
     """The next turn that may run, as a new attempt of this worker; None when there is none.
@@ -60,9 +62,23 @@ def _claim_in(session: Session, worker: str, token: UUID) -> Claim | None:
     try:
         chosen = settle_turn(session=session, turn=turn)
     except DomainError as error:
-        fail_unstarted(session, turn, code=error.code, message=error.message)
+        if _hold_parent_at_once(session):
+            fail_unstarted(session, turn, code=error.code, message=error.message)
         return None
     return _begin_turn(session, turn, chosen, worker, token)
+
+
+def _hold_parent_at_once(session: Session) -> bool:
+    """A child's failure is told its parent, whose row comes before the child's that is held here
+    already: without waiting for it, or a little later.
+    """
+    if session.parent_id is None:
+        return True
+    parents = Session.objects.select_for_update(no_key=True, skip_locked=True)
+    if parents.filter(pk=session.parent_id).exists():
+        return True
+    Session.objects.filter(pk=session.pk).update(ready_at=Now() + PARENT_BUSY)
+    return False
 
 
 def _next_turn(session: Session) -> Turn | None:
@@ -150,7 +166,7 @@ def _begin_attempt(
     tools = snapshot.get("tools")
     frozen = TurnSettings.from_json(turn.settings or {})
     return Claim(
-        lease=Lease(session.pk, turn.pk, attempt.pk, attempt.number, token),
+        lease=Lease(session.pk, turn.pk, attempt.pk, attempt.number, token, session.parent_id),
         organization_id=session.organization_id,
         workspace_id=session.workspace_id,
         settings=overlay(frozen, PartialSettings.from_json(session.checkpoint_settings)),

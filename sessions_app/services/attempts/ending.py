@@ -14,7 +14,8 @@ from sessions_app.domain.turns import AttemptCommand, TurnCommand, next_status
 from sessions_app.domain.vocabulary import TurnStatus
 from sessions_app.eventlog.announce import announce_turn
 from sessions_app.models import Attempt, Session, Turn
-from sessions_app.services.attempts.lease import Lease, hold_session, live_attempt
+from sessions_app.services.attempts.lease import Lease, hold_parent, hold_session, live_attempt
+from sessions_app.services.children.reporting import report_rest
 from sessions_app.services.closing import closing_drafts
 from sessions_app.services.ending import Change, end_attempt, go_on, ready_at, turn_is_over
 
@@ -41,6 +42,7 @@ class Failed:
 @transaction.atomic
 def finish_turn(*, lease: Lease, outcome: Completed | Failed) -> None:
     """The turn's one terminal event; then the next queued turn, or idle. Raises LeaseLost."""
+    hold_parent(lease.parent_id)
     session = hold_session(lease)
     attempt = live_attempt(lease)
     turn = Turn.objects.get(pk=lease.turn_id)
@@ -124,3 +126,4 @@ def _conclude(session: Session, turn: Turn, change: Change, stop_reason: dict[st
     eventlog.append(session_id=session.pk, drafts=change.drafts, turn_id=turn.pk, row=change.row)
     if change.row["ready_at"] is not None:
         announce_turn()
+    report_rest(session)

@@ -24,6 +24,7 @@ class Lease:
     attempt_id: UUID
     attempt: int
     token: UUID
+    parent_id: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,12 @@ def hold_session(lease: Lease) -> Session:
     if session is None:
         raise refuse()
     return session
+
+
+def hold_parent(parent_id: UUID | None) -> None:
+    """Before a child's row, where the child may come to rest: that is written to both."""
+    if parent_id is not None:
+        Session.objects.select_for_update(no_key=True).filter(pk=parent_id).first()
 
 
 def live_attempt(lease: Lease) -> Attempt:

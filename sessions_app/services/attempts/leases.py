@@ -15,7 +15,7 @@ from sessions_app.domain.vocabulary import AttemptStatus, TurnStatus
 from sessions_app.eventlog.announce import announce_turn
 from sessions_app.models import Attempt, Session, Turn
 from sessions_app.services.attempts.ending import fail_lost, recover
-from sessions_app.services.attempts.lease import Lease
+from sessions_app.services.attempts.lease import Lease, hold_parent
 from sessions_app.services.ending import end_attempt
 
 PROLONG = """
@@ -72,13 +72,14 @@ def reap_expired() -> int:
     """Ends attempts whose lease ran out; each in a transaction of its own. Returns how many."""
     expired = Attempt.objects.filter(
         status=AttemptStatus.RUNNING, lease_expires_at__lt=Now()
-    ).values_list("pk", "session_id")
-    return sum(_reap(attempt_id, session_id) for attempt_id, session_id in expired[:100])
+    ).values_list("pk", "session_id", "session__parent_id")
+    return sum(_reap(*found) for found in expired[:100])
 
 
 @transaction.atomic
-def _reap(attempt_id: UUID, session_id: UUID) -> bool:
+def _reap(attempt_id: UUID, session_id: UUID, parent_id: UUID | None) -> bool:
     """False where a late heartbeat, an end or another reaper came first."""
+    hold_parent(parent_id)
     session = Session.objects.select_for_update(no_key=True).filter(pk=session_id).first()
     attempt = (
         Attempt.objects.select_for_update(no_key=True)

@@ -1,4 +1,4 @@
-"""An attempt asks people, and ends while they think: a wait holds no worker."""
+"""An attempt asks people, and ends while they think or children work: a wait holds no worker."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def record_ask(*, lease: Lease, drafts: Sequence[Draft]) -> range:
 
 @transaction.atomic
 def suspend_turn(*, lease: Lease) -> bool:
-    """The turn waits for people, and the attempt is over.
+    """The turn waits for people or children, and the attempt is over.
 
     False, with nothing written, where all has been decided meanwhile: the attempt reads the log
     and goes on. Raises LeaseLost.
@@ -48,13 +48,12 @@ def suspend_turn(*, lease: Lease) -> bool:
     session = hold_session(lease)
     attempt = live_attempt(lease)
     turn = Turn.objects.get(pk=lease.turn_id)
-    event_ids = open_waits.open_event_ids(turn)
-    if not event_ids:
+    waiting = open_waits.suspend(turn)
+    if not waiting:
         return False
-    ended = end_attempt(attempt, AttemptCommand.WAIT)
     eventlog.append(
         session_id=session.pk,
-        drafts=[ended, *open_waits.suspend(turn, event_ids)],
+        drafts=[end_attempt(attempt, AttemptCommand.WAIT), *waiting],
         turn_id=turn.pk,
         row={"live_attempt_id": None, "ready_at": None},
     )

@@ -1,0 +1,1 @@
+"""Child sessions: how they begin, how they report, and how a turn waits for them."""

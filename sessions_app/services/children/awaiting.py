@@ -1,0 +1,123 @@
+"""A call waits for children, or asks what became of one. Both belong to the parent's live attempt.
+
+Each gives the draft that ends the call, or that says for whom it waits; the caller, who holds the
+parent, appends it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from core.clock import now, rfc3339
+from core.errors import InvalidInput
+from core.ids import InvalidId, Prefix, decode_id, event_id
+from sessions_app import eventlog
+from sessions_app.domain.events import Draft
+from sessions_app.domain.vocabulary import WaitKind
+from sessions_app.models import Session, Turn, Wait
+from sessions_app.services.calls import Call
+from sessions_app.services.children.results import describe, results_of, tell_results
+
+
+def wait_for_children(
+    parent: Session,
+    *,
+    turn: Turn,
+    call: Call,
+    named: Sequence[str] | None,
+    timeout_seconds: int | None = None,
+) -> Draft:
+    """Wait until each named child has a result; `named` None: those that have work, or
+    whose result came in during this turn and was not told yet.
+
+    Children whose results are there are not waited for. Raises InvalidInput `unknown_child`,
+    `no_children`.
+    """
+    children = _children(parent, named)
+    unfinished = _unfinished(children)
+    if named is None:
+        untold = _untold(turn, children)
+        children = [child for child in children if child.pk in unfinished | untold]
+    if not children:
+        raise InvalidInput("no_children", "No child session of this one has work.")
+    if not unfinished:
+        return tell_results(call, children, results_of(parent, children))
+    expires_at = None
+    if timeout_seconds is not None:
+        expires_at = now() + timedelta(seconds=timeout_seconds)
+    Wait.objects.create(
+        session=parent,
+        turn=turn,
+        kind=WaitKind.CHILDREN,
+        event_seq=call.tool_use_seq,
+        tool_use_seq=call.tool_use_seq,
+        tool_name=call.name,
+        request={
+            "call_id": call.call_id,
+            "child_ids": [child.pk.hex for child in children],
+            "remaining": [child.pk.hex for child in children if child.pk in unfinished],
+        },
+        expires_at=expires_at,
+    )
+    return Draft(
+        "child.awaited",
+        {
+            "tool_use_id": call.tool_use_id,
+            "child_ids": [child.public_id for child in children],
+            "expires_at": rfc3339(expires_at),
+        },
+    )
+
+
+def child_result(parent: Session, *, call: Call, named: str) -> Draft:
+    """What became of one child, without waiting. Raises InvalidInput `unknown_child`."""
+    (child,) = _children(parent, [named])
+    if child.pk not in _unfinished([child]):
+        return tell_results(call, [child], results_of(parent, [child]))
+    return call.result({**describe(child, None), "status": "unfinished"})
+
+
+def _children(parent: Session, named: Sequence[str] | None) -> list[Session]:
+    """In the order in which they were started."""
+    children = Session.objects.filter(parent_id=parent.pk).order_by("created_at", "pk")
+    if named is None:
+        return list(children)
+    wanted = {_child_id(public_id): public_id for public_id in named}
+    found = list(children.filter(pk__in=wanted))
+    missing = wanted.keys() - {child.pk for child in found}
+    if missing:
+        raise _unknown(wanted[pk] for pk in missing)
+    return found
+
+
+def _child_id(public_id: str) -> UUID:
+    try:
+        return decode_id(Prefix.SESSION, public_id)
+    except InvalidId:
+        raise _unknown([public_id]) from None
+
+
+def _unknown(ids: Any) -> InvalidInput:
+    named = ", ".join(str(each)[:80] for each in ids)
+    return InvalidInput("unknown_child", f"This session has no child session {named}.")
+
+
+def _unfinished(children: Collection[Session]) -> set[UUID]:
+    """Those whose parent still has a result to come: decided by what a child's end writes."""
+    return {child.pk for child in children if child.turn_count > child.reported_turns}
+
+
+def _untold(turn: Turn, children: Collection[Session]) -> set[UUID]:
+    """What came in before the turn, its first step has seen."""
+    began = turn.started_seq or 0
+    came = {c.result_seq: c.pk for c in children if c.result_seq and c.result_seq > began}
+    if not came:
+        return set()
+    results = eventlog.read_turn(
+        session_id=turn.session_id, turn_id=turn.pk, since=began, types=["agent.tool_result"]
+    )
+    told = {each for event in results for each in event.data.get("child_result_ids", ())}
+    return {pk for seq, pk in came.items() if event_id(turn.session_id, seq) not in told}

@@ -1,0 +1,72 @@
+"""What children came to, and how a waiting parent is told.
+
+A child's end and the result in its parent's log are one transaction, which holds the parent's row
+before the child's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+
+from core.ids import event_id
+from sessions_app import eventlog
+from sessions_app.domain.events import Draft
+from sessions_app.models import Session, Wait
+from sessions_app.services.calls import Call
+
+RESULT_FIELDS = ("status", "text", "error", "truncated")
+
+
+def results_of(parent: Session, children: Sequence[Session]) -> dict[UUID, Mapping[str, Any]]:
+    """The newest child.result of each child that has one, as the parent's log has it."""
+    reported = {child.result_seq: child.pk for child in children if child.result_seq is not None}
+    events = eventlog.read_at(session_id=parent.pk, seqs=reported.keys())
+    return {reported[event.seq]: event.data for event in events}
+
+
+def told_results(wait: Wait, newest: Mapping[UUID, Mapping[str, Any]] | None = None) -> Draft:
+    """The result of a call that waited for children. `newest`: results about to be appended."""
+    children = list(Session.objects.filter(pk__in=map(UUID, wait.request["child_ids"])))
+    results = {**results_of(wait.session, children), **(newest or {})}
+    unfinished = [UUID(child) for child in wait.request["remaining"]]
+    call = Call(wait.session_id, wait.tool_use_seq, wait.request["call_id"], wait.tool_name)
+    return tell_results(call, children, results, unfinished)
+
+
+def tell_results(
+    call: Call,
+    children: Sequence[Session],
+    results: Mapping[UUID, Mapping[str, Any]],
+    unfinished: Collection[UUID] = (),
+) -> Draft:
+    """What the model is told of its children, as the result of the call."""
+    finished = [child for child in children if child.pk not in unfinished]
+    told = {
+        "results": [describe(child, results.get(child.pk), len(finished)) for child in finished],
+        "unfinished": [child.public_id for child in children if child.pk in unfinished],
+    }
+    known = [results[child.pk]["id"] for child in finished if child.pk in results]
+    outcome = "expired" if unfinished else "ok"
+    return call.result(told, child_result_ids=known, outcome=outcome)
+
+
+def describe(child: Session, result: Mapping[str, Any] | None, among: int = 1) -> dict[str, Any]:
+    """One child for the model, cut so that so many fit into one result."""
+    told: dict[str, Any] = {"session_id": child.public_id, "title": child.title}
+    if result is None:
+        return {**told, "status": "no_result_yet"}
+    told |= {name: result[name] for name in RESULT_FIELDS if result.get(name)}
+    encoded = told.get("text", "").encode()
+    room = settings.TOOL_EVENT_MAX_BYTES // (2 * max(among, 1))
+    if len(encoded) > room:
+        told |= {"text": encoded[:room].decode(errors="ignore"), "truncated": True}
+    return told
+
+
+def as_logged(parent: Session, seq: int, draft: Draft) -> dict[str, Any]:
+    """A child.result as it will read in the log, for the results told in the same append."""
+    return {"id": event_id(parent.pk, seq), **draft.payload}

@@ -1,0 +1,73 @@
+"""Sessions by their place: the children of one, and the tree below it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from orgs.access import Access
+from sessions_app.listing import Archived, SessionPage, SessionQuery, list_sessions
+from sessions_app.models import Session
+from sessions_app.selectors import get_session
+
+TREE_MAX_SESSIONS = 500
+
+
+@dataclass(slots=True)
+class Node:
+    """A session and those that it started, oldest first."""
+
+    session: Session
+    children: list[Node] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """`ancestors` from the root down to the parent. `is_truncated`: there are more sessions."""
+
+    ancestors: list[Session]
+    top: Node
+    is_truncated: bool
+
+
+def list_children(
+    *,
+    access: Access,
+    session_id: UUID,
+    archived: Archived = Archived.EXCLUDE,
+    ascending: bool = True,
+    limit: int = 20,
+    page: str = "",
+) -> SessionPage:
+    """A page of a session's own children, of every partition. Raises NotFound, InvalidInput."""
+    session = get_session(access=access, session_id=session_id)
+    query = SessionQuery(
+        workspace_id=session.workspace_id,
+        origin_type=None,
+        parent_id=session.pk,
+        archived=archived,
+        ascending=ascending,
+        limit=limit,
+        page=page,
+    )
+    return list_sessions(access=access, query=query)
+
+
+def read_tree(*, access: Access, session_id: UUID) -> Tree:
+    """The session with all below it that is not archived, at most TREE_MAX_SESSIONS of them.
+
+    Three queries, however deep. Raises NotFound.
+    """
+    session = get_session(access=access, session_id=session_id)
+    rows = Session.objects.visible_to(access).with_personal_state(access.user_id).with_tree_state()
+    above = list(rows.filter(pk__in=session.ancestor_ids).order_by("depth"))
+    below = rows.below(session).filter(archived_at__isnull=True)
+    # From the top down: what is cut off never leaves a child without its parent.
+    found = list(below.order_by("depth", "created_at", "pk")[: TREE_MAX_SESSIONS + 1])
+    nodes = {session.pk: Node(session)}
+    for child in found[:TREE_MAX_SESSIONS]:
+        parent = nodes.get(child.parent_id or child.pk)
+        if parent is not None:  # below an archived one nothing is shown
+            nodes[child.pk] = Node(child)
+            parent.children.append(nodes[child.pk])
+    return Tree(above, nodes[session.pk], len(found) > TREE_MAX_SESSIONS)
