@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from enum import Enum
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -24,26 +25,33 @@ class Queue:
     version: int
 
 
+class Lock(Enum):
+    """Which rows are held until the transaction ends: NO KEY, so that inserts which refer to them
+    do not wait. A child's end is written to its parent too, and parents are locked first.
+    """
+
+    WITH_PARENT = "with_parent"
+    ALONE = "alone"
+
+
 def get_session(
     *,
     access: Access,
     session_id: UUID,
     origin_type: str | None = None,
-    lock: bool = False,
+    lock: Lock | None = None,
 ) -> Session:
-    """One session. With `origin_type` only that partition is read. Raises NotFound.
-
-    `lock` holds its row until the transaction ends, and its parent's before it: a child's end is
-    written to both. NO KEY, so that inserts which refer to the session do not wait.
-    """
+    """One session. With `origin_type` only that partition is read. Raises NotFound."""
     visible = Session.objects.visible_to(access)
-    if lock:
-        held = visible.with_parent(session_id).order_by("depth", "id")
-        found = list(held.select_for_update(no_key=True, of=("self",)))
-        session = next((each for each in found if each.pk == session_id), None)
-    else:
+    if lock is None:
         rows = visible.filter(pk=session_id).with_personal_state(access.user_id)
         session = rows.with_tree_state().first()
+    else:
+        wanted = visible.filter(pk=session_id)
+        if lock is Lock.WITH_PARENT:
+            wanted = visible.with_parent(session_id).order_by("depth", "id")
+        held = list(wanted.select_for_update(no_key=True, of=("self",)))
+        session = next((each for each in held if each.pk == session_id), None)
     if session is None or origin_type not in {None, session.origin_type}:
         raise NotFound
     return session

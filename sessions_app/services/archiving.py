@@ -16,7 +16,7 @@ from sessions_app.domain.turns import TurnCommand
 from sessions_app.domain.vocabulary import AGENT_ORIGIN_TYPE, TurnStatus, Visibility
 from sessions_app.eventlog.announce import announce, announce_rows
 from sessions_app.models import Session
-from sessions_app.selectors import get_session
+from sessions_app.selectors import Lock, get_session
 from sessions_app.services.children.reporting import report_rest
 from sessions_app.services.ending import (
     Change,
@@ -37,7 +37,7 @@ def archive_session(*, access: Access, session_id: UUID, stop: bool = False) -> 
     Where one of them works: Conflict `target_working`, unless a person's confirmed `stop` ends
     their tasks and withdraws their queues first.
     """
-    session = get_session(access=access, session_id=session_id, lock=True)
+    session = get_session(access=access, session_id=session_id, lock=Lock.WITH_PARENT)
     access.require(Action.SESSION_CONTROL, session.workspace_id, maker_id=session.maker_id)
     _require_not_agents_own(session)
     if session.archived_at is None:
@@ -62,7 +62,7 @@ def unarchive_session(*, access: Access, session_id: UUID) -> Session:
     """Back in place, idle, with what the same archive took below it: restoring never restarts
     stopped work. Raises NotFound, Forbidden, Conflict `parent_archived`.
     """
-    session = get_session(access=access, session_id=session_id, lock=True)
+    session = get_session(access=access, session_id=session_id, lock=Lock.WITH_PARENT)
     access.require(Action.SESSION_CONTROL, session.workspace_id, maker_id=session.maker_id)
     if session.archived_at is not None:
         _require_parent_in_place(session)
@@ -85,7 +85,7 @@ def delete_session(*, access: Access, session_id: UUID, stop: bool = False) -> N
     """Erases the session and all below it: logs and rows. Where one of them works: Conflict
     `target_working`, unless `stop`.
     """
-    session = get_session(access=access, session_id=session_id, lock=True)
+    session = get_session(access=access, session_id=session_id, lock=Lock.WITH_PARENT)
     access.require(Action.SESSION_ADMINISTER, session.workspace_id, maker_id=session.maker_id)
     _require_not_agents_own(session)
     doomed = [session, *lock_tree(session)]

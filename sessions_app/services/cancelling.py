@@ -14,7 +14,7 @@ from sessions_app.domain.events import Draft
 from sessions_app.domain.turns import TurnCommand
 from sessions_app.domain.vocabulary import SessionStatus, TurnStatus
 from sessions_app.models import Session
-from sessions_app.selectors import get_session
+from sessions_app.selectors import Lock, get_session
 from sessions_app.services.children.reporting import report_rest
 from sessions_app.services.ending import (
     Change,
@@ -54,7 +54,7 @@ def cancel_session(*, access: Access, session_id: UUID) -> Session:
 
     Raises NotFound, Forbidden.
     """
-    session = get_session(access=access, session_id=session_id, lock=True)
+    session = get_session(access=access, session_id=session_id, lock=Lock.WITH_PARENT)
     access.require(Action.SESSION_ADMINISTER, session.workspace_id, maker_id=session.maker_id)
     # From the top down, so that of all these only the first finds a parent to report to.
     for each in [session, *lock_tree(session)]:

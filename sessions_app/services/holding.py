@@ -23,7 +23,7 @@ from sessions_app.domain.holds import Mark, is_held
 from sessions_app.domain.vocabulary import SessionStatus
 from sessions_app.eventlog.announce import announce_attempt, announce_turn
 from sessions_app.models import Session, WorkspaceHold
-from sessions_app.selectors import get_session
+from sessions_app.selectors import Lock, get_session
 from sessions_app.services.ending import Change, ready_at
 from sessions_app.wire import author_json
 
@@ -121,7 +121,7 @@ def lock_tree(session: Session) -> list[Session]:
 
 
 def _require_control(access: Access, session_id: UUID) -> Session:
-    session = get_session(access=access, session_id=session_id, lock=True)
+    session = get_session(access=access, session_id=session_id, lock=Lock.WITH_PARENT)
     access.require(Action.SESSION_CONTROL, session.workspace_id, maker_id=session.maker_id)
     if session.status == SessionStatus.TERMINATED:
         raise Conflict("session_terminated", "This session was cancelled and takes no more work.")

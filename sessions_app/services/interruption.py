@@ -13,7 +13,7 @@ from sessions_app import eventlog
 from sessions_app.domain.events import Draft
 from sessions_app.domain.turns import TurnCommand
 from sessions_app.eventlog.announce import announce_turn
-from sessions_app.selectors import get_session
+from sessions_app.selectors import Lock, get_session
 from sessions_app.services.children.reporting import report_rest
 from sessions_app.services.ending import Change, end_started_turn, find_started_turn, go_on
 from sessions_app.services.turns import Receipt
@@ -27,7 +27,7 @@ def interrupt_session(*, access: Access, session_id: UUID) -> Receipt:
     With nothing to stop it writes nothing and says so (`changed` False). Raises NotFound,
     Forbidden.
     """
-    session = get_session(access=access, session_id=session_id, lock=True)
+    session = get_session(access=access, session_id=session_id, lock=Lock.WITH_PARENT)
     access.require(Action.SESSION_CONTROL, session.workspace_id, maker_id=session.maker_id)
     turn = find_started_turn(session)
     if turn is None:

@@ -23,7 +23,7 @@ from sessions_app.domain.turns import TurnCommand, next_status
 from sessions_app.domain.vocabulary import TurnStatus
 from sessions_app.eventlog.announce import announce_draft, announce_turn
 from sessions_app.models import QUEUE_ORDER, ComposerDraft, Session, Turn
-from sessions_app.selectors import Queue, get_session, list_queue
+from sessions_app.selectors import Lock, Queue, get_session, list_queue
 from sessions_app.services.children.reporting import report_rest
 from sessions_app.services.ending import (
     Change,
@@ -126,7 +126,7 @@ def promote_queued(*, access: Access, queued: QueuedTurn) -> Queue:
 
 
 def _take(access: Access, queued: QueuedTurn, command: TurnCommand) -> tuple[Session, Turn]:
-    session = get_session(access=access, session_id=queued.session_id, lock=True)
+    session = get_session(access=access, session_id=queued.session_id, lock=Lock.WITH_PARENT)
     turn = session.turns.filter(pk=queued.turn_id).first()
     if turn is None:
         raise NotFound

@@ -12,7 +12,7 @@ from orgs.roles import Action
 from sessions_app import eventlog
 from sessions_app.domain.vocabulary import TurnStatus
 from sessions_app.models import Turn
-from sessions_app.selectors import get_session
+from sessions_app.selectors import Lock, get_session
 from sessions_app.services.turns import Accepted, Receipt, accept, require_open
 from sessions_app.wire import author_json
 
@@ -26,7 +26,7 @@ def retry_turn(*, access: Access, session_id: UUID, turn_id: UUID | None = None)
     Raises NotFound, Forbidden, Conflict `turn_not_failed`, `already_retried`, `session_archived`,
     `session_terminated`, `queue_full`.
     """
-    session = get_session(access=access, session_id=session_id, lock=True)
+    session = get_session(access=access, session_id=session_id, lock=Lock.WITH_PARENT)
     access.require(Action.SESSION_CONTROL, session.workspace_id, maker_id=session.maker_id)
     require_open(session)
     turns = session.turns.order_by("-number")

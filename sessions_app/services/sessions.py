@@ -32,7 +32,7 @@ from sessions_app.domain.vocabulary import (
     Visibility,
 )
 from sessions_app.models import PersonalState, Session
-from sessions_app.selectors import get_session
+from sessions_app.selectors import Lock, get_session
 from sessions_app.services.children.starting import (
     AgentCall,
     child_tools,
@@ -166,7 +166,7 @@ def update_session(*, access: Access, session_id: UUID, changes: SessionChanges)
     """Title, metadata, model settings. A running turn takes the settings at its next checkpoint;
     with none running they are the next send's. What does not differ writes nothing.
     """
-    session = get_session(access=access, session_id=session_id, lock=True)
+    session = get_session(access=access, session_id=session_id, lock=Lock.WITH_PARENT)
     access.require(Action.SESSION_CONTROL, session.workspace_id, maker_id=session.maker_id)
     changed: dict[str, Any] = {}
     row: dict[str, Any] = {}
@@ -264,9 +264,7 @@ def _created(
     )
 
 
-def _child_started(
-    child: Session, author: Mapping[str, Any], title: str, new: NewSession
-) -> Draft:
+def _child_started(child: Session, author: Mapping[str, Any], title: str, new: NewSession) -> Draft:
     return Draft(
         "child.started",
         {

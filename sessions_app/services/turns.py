@@ -20,7 +20,7 @@ from sessions_app.domain.turns import TurnCommand
 from sessions_app.domain.vocabulary import SessionStatus, TurnSource, TurnStatus
 from sessions_app.eventlog.announce import announce_turn
 from sessions_app.models import ComposerDraft, PersonalState, Session, Turn
-from sessions_app.selectors import get_session
+from sessions_app.selectors import Lock, get_session
 from sessions_app.services.composer_drafts import consume_draft
 from sessions_app.services.ending import (
     Change,
@@ -80,7 +80,7 @@ def submit_prompt(*, access: Access, session_id: UUID, prompt: Prompt, param: st
     Raises NotFound, Forbidden, Conflict (`session_archived`, `session_terminated`,
     `queue_full`), InvalidInput, TooLarge, Unprocessable.
     """
-    session = get_session(access=access, session_id=session_id, lock=True)
+    session = get_session(access=access, session_id=session_id, lock=Lock.WITH_PARENT)
     access.require(Action.SESSION_CONTROL, session.workspace_id, maker_id=session.maker_id)
     return submit_to(session, access=access, prompt=prompt, param=param)
 

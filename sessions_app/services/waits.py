@@ -24,7 +24,7 @@ from sessions_app.domain.events import Draft
 from sessions_app.domain.questions import parse_answers
 from sessions_app.domain.vocabulary import WaitKind, WaitStatus
 from sessions_app.models import Session, Wait
-from sessions_app.selectors import get_session
+from sessions_app.selectors import Lock, get_session
 from sessions_app.services.open_waits import closed, result
 from sessions_app.services.settling import settle_wait
 from sessions_app.services.turns import Receipt
@@ -120,7 +120,7 @@ def answer_question(
 
 
 def _hold(access: Access, session_id: UUID) -> Session:
-    session = get_session(access=access, session_id=session_id, lock=True)
+    session = get_session(access=access, session_id=session_id, lock=Lock.WITH_PARENT)
     access.require(Action.SESSION_CONTROL, session.workspace_id, maker_id=session.maker_id)
     if access.principal.kind not in DECIDERS:
         raise Forbidden("needs_a_person", "An agent may not decide this; ask a person.")

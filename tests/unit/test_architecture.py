@@ -67,7 +67,7 @@ def public_functions(module: object) -> Iterator[tuple[str, inspect.Signature]]:
 def works_on_a_held_row(signature: inspect.Signature) -> bool:
     """A building block of other services: its caller got the row with an access, and holds it."""
     first = next(iter(signature.parameters.values()), None)
-    return first is not None and first.annotation in {"Session", "Turn", "Attempt"}
+    return first is not None and first.annotation in {"Session", "Turn", "Attempt", "Wait", "Call"}
 
 
 def guarded_modules() -> list[str]:

@@ -30,7 +30,8 @@ def results_of(parent: Session, children: Sequence[Session]) -> dict[UUID, Mappi
 
 def told_results(wait: Wait, newest: Mapping[UUID, Mapping[str, Any]] | None = None) -> Draft:
     """The result of a call that waited for children. `newest`: results about to be appended."""
-    children = list(Session.objects.filter(pk__in=map(UUID, wait.request["child_ids"])))
+    named = [UUID(child) for child in wait.request["child_ids"]]
+    children = list(Session.objects.filter(pk__in=named).order_by("created_at", "pk"))
     results = {**results_of(wait.session, children), **(newest or {})}
     unfinished = [UUID(child) for child in wait.request["remaining"]]
     call = Call(wait.session_id, wait.tool_use_seq, wait.request["call_id"], wait.tool_name)

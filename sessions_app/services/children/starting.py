@@ -19,7 +19,7 @@ from sessions_app.domain.inheritance import Reach
 from sessions_app.domain.settings import PartialSettings
 from sessions_app.domain.vocabulary import AgentAccess, MemoryScope, SessionStatus, Visibility
 from sessions_app.models import Session
-from sessions_app.selectors import get_session
+from sessions_app.selectors import Lock, get_session
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +33,14 @@ class AgentCall:
 
 
 def hold_parent(*, access: Access, parent_id: UUID, workspace_id: UUID) -> Session:
-    """The parent, held so that a cancel above sees either no child or this one.
+    """The parent, held so that a cancel above sees either no child or this one. Held alone: an
+    agent's call holds it already, and its own parent could not be locked before it any more.
 
     Raises NotFound, Forbidden, InvalidInput `workspace_differs`, Conflict `session_archived`,
     `session_terminated`, `too_deep`, `too_many_children`.
     """
     try:
-        parent = get_session(access=access, session_id=parent_id, lock=True)
+        parent = get_session(access=access, session_id=parent_id, lock=Lock.ALONE)
     except NotFound:
         raise NotFound(
             "parent_not_found", "There is no such parent session.", param="parent_id"

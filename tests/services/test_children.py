@@ -1,0 +1,295 @@
+"""Child sessions as rows and facts: what they take over, when they report, what goes with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from core.errors import Conflict, DomainError, Forbidden, InvalidInput, NotFound
+from sessions_app import eventlog
+from sessions_app.domain.vocabulary import AgentAccess, MemoryScope, Visibility
+from sessions_app.models import Session
+from sessions_app.selectors import get_session, list_queue
+from sessions_app.services import attempts
+from sessions_app.services.archiving import archive_session, delete_session, unarchive_session
+from sessions_app.services.attempts import Completed, Failed
+from sessions_app.services.cancelling import cancel_session
+from sessions_app.services.holding import pause_session, resume_session
+from sessions_app.services.interruption import interrupt_session
+from sessions_app.services.queueing import QueuedTurn, delete_queued
+from sessions_app.services.sessions import EndUser
+from sessions_app.services.verification import verify_session
+from sessions_app.tree import list_children, read_tree
+from tests.factories import WORKER_TOKEN, Cast, claim, make_session, message, send
+
+
+def make_child(cast: Cast, parent: Session, *, by: str = "member", **fields: Any) -> Session:
+    return make_session(cast, by=by, parent_id=parent.pk, **fields)
+
+
+def allow_private(cast: Cast) -> None:
+    cast.organization.allows_private_sessions = True
+    cast.organization.save()
+
+
+def told(session: Session, kind: str = "child.result") -> list[dict[str, Any]]:
+    events = eventlog.read_after(session_id=session.pk, after=0, limit=1_000, types=[kind])
+    return [event.data for event in events]
+
+
+def work(cast: Cast, session: Session, text: str = "Done.") -> None:
+    """One prompt, answered."""
+    send(cast, session)
+    lease = claim().lease
+    attempts.record(lease=lease, drafts=[message(text)])
+    attempts.finish_turn(lease=lease, outcome=Completed())
+
+
+def test_a_child_has_the_reach_of_its_parent_or_less(cast: Cast) -> None:
+    parent = make_session(
+        cast,
+        agent_access=AgentAccess.USER,
+        memory_scope=MemoryScope.SESSION,
+        end_user=EndUser("shop", "7"),
+        origin={"type": "chat", "shop": 1},
+    )
+    child = make_child(cast, parent, agent_access=AgentAccess.SESSION)
+    assert (child.agent_access, child.memory_scope) == ("session", "session")
+    assert (child.end_user_source, child.end_user_id) == ("shop", "7")
+    assert child.origin == parent.origin
+    assert child.agent_snapshot == parent.agent_snapshot
+    grandchild = make_child(cast, child)
+    assert (grandchild.agent_access, grandchild.depth) == ("session", 2)
+    assert grandchild.ancestor_ids == [parent.pk, child.pk]
+    assert (grandchild.root_id, grandchild.parent_id) == (parent.pk, child.pk)
+
+
+@pytest.mark.parametrize(
+    ("fields", "code", "param"),
+    [
+        ({"agent_access": AgentAccess.WORKSPACE}, "wider_than_parent", "agent_access"),
+        ({"memory_scope": MemoryScope.USER}, "wider_than_parent", "memory_scope"),
+        ({"visibility": Visibility.PRIVATE}, "differs_from_parent", "visibility"),
+        ({"end_user": EndUser("shop", "8")}, "differs_from_parent", "end_user"),
+    ],
+)
+def test_a_child_is_never_wider(cast: Cast, fields: dict[str, Any], code: str, param: str) -> None:
+    allow_private(cast)
+    parent = make_session(
+        cast,
+        agent_access=AgentAccess.SESSION,
+        memory_scope=MemoryScope.SESSION,
+        end_user=EndUser("shop", "7"),
+    )
+    with pytest.raises(Forbidden) as refused:
+        make_child(cast, parent, **fields)
+    assert (refused.value.code, refused.value.param) == (code, param)
+    assert Session.objects.count() == 1
+    assert told(parent, "child.started") == []
+
+
+def test_a_private_parent_has_private_children_of_the_same_person(cast: Cast) -> None:
+    allow_private(cast)
+    parent = make_session(cast, visibility=Visibility.PRIVATE)
+    child = make_child(cast, parent)
+    assert (child.visibility, child.maker_id) == ("private", cast.member.pk)
+    for other in ("owner", "second_member", "workspace_key"):
+        with pytest.raises(NotFound):
+            make_child(cast, parent, by=other)
+        with pytest.raises(NotFound):
+            get_session(access=cast.access(other), session_id=child.pk)
+
+
+def test_who_may_not_control_the_parent_adds_no_child(cast: Cast) -> None:
+    parent = make_session(cast)
+    with pytest.raises(DomainError):
+        make_child(cast, parent, by="viewer")
+    with pytest.raises(NotFound):
+        make_child(cast, parent, by="outsider")
+    assert Session.objects.count() == 1
+
+
+def test_a_child_is_in_the_workspace_of_its_parent(cast: Cast) -> None:
+    parent = make_session(cast)
+    personal = cast.access("member").default_workspace_id
+    with pytest.raises(InvalidInput) as refused:
+        make_child(cast, parent, workspace_id=personal)
+    assert refused.value.code == "workspace_differs"
+
+
+def test_depth_and_number_are_bounded(cast: Cast, settings: Any) -> None:
+    settings.CHILD_MAX_DEPTH, settings.CHILDREN_MAX_LIVE = 2, 2
+    parent = make_session(cast)
+    child = make_child(cast, parent)
+    grandchild = make_child(cast, child)
+    with pytest.raises(Conflict, match="2 levels deep") as deep:
+        make_child(cast, grandchild)
+    assert deep.value.code == "too_deep"
+    for _ in range(2):
+        send(cast, make_child(cast, parent))
+    with pytest.raises(Conflict) as many:
+        make_child(cast, parent)
+    assert many.value.code == "too_many_children"
+    attempts.finish_turn(lease=claim().lease, outcome=Completed())
+    make_child(cast, parent)  # one of them has come to rest
+
+
+def test_each_time_that_a_child_worked_its_parent_is_told_once(cast: Cast) -> None:
+    parent = make_session(cast)
+    child = make_child(cast, parent, title="Left")
+    send(cast, child)
+    work(cast, child, "The first.")
+    assert told(parent) == []  # one more is queued
+    attempts.finish_turn(lease=claim().lease, outcome=Failed("provider_error", "It broke."))
+    (result,) = told(parent)
+    assert (result["status"], result["number"], result["title"]) == ("failed", 2, "Left")
+    assert result["error"]["message"] == "It broke."
+    work(cast, child, "The second.")
+    assert [r["text"] for r in told(parent)] == ["", "The second."]
+    for session in (parent, child):
+        assert verify_session(session_id=session.pk) == []
+
+
+def test_a_long_answer_is_cut_and_says_so(cast: Cast, settings: Any) -> None:
+    settings.CHILD_RESULT_MAX_CHARACTERS = 100
+    parent = make_session(cast)
+    work(cast, make_child(cast, parent), "é" * 1_000)
+    (result,) = told(parent)
+    assert (len(result["text"]), result["truncated"]) == (100, {"characters": 1_000})
+
+
+def test_a_stopped_child_and_one_whose_queue_is_emptied_report(cast: Cast) -> None:
+    parent = make_session(cast)
+    child = make_child(cast, parent)
+    access = cast.access("member")
+    send(cast, child)
+    lease = claim().lease
+    interrupt_session(access=access, session_id=child.pk)
+    attempts.acknowledge_quiet(lease=lease)
+    assert [r["status"] for r in told(parent)] == ["cancelled"]
+    pause_session(access=access, session_id=child.pk)
+    receipt = send(cast, child)
+    assert receipt.turn_id is not None
+    version = list_queue(access=access, session_id=child.pk).version
+    delete_queued(access=access, queued=QueuedTurn(child.pk, receipt.turn_id, version))
+    assert [r["status"] for r in told(parent)] == ["cancelled", "cancelled"]
+
+
+def test_of_a_cancelled_tree_only_the_top_reports(cast: Cast) -> None:
+    parent = make_session(cast)
+    child = make_child(cast, parent)
+    grandchild = make_child(cast, child)
+    for session in (child, grandchild):
+        send(cast, session)
+    cancel_session(access=cast.access("admin"), session_id=child.pk)
+    assert [r["child_id"] for r in told(parent)] == [child.public_id]
+    assert told(child) == []
+    for session in (child, grandchild):
+        session.refresh_from_db()
+        assert session.status == "terminated"
+        with pytest.raises(Conflict) as refused:
+            make_child(cast, session)
+        assert refused.value.code == "session_terminated"
+
+
+def test_pause_and_resume_reach_all_that_is_below(cast: Cast) -> None:
+    parent = make_session(cast)
+    child = make_child(cast, parent)
+    access = cast.access("member")
+    pause_session(access=access, session_id=parent.pk)
+    late = make_child(cast, parent)
+    assert send(cast, child).held
+    assert send(cast, late).held
+    resume_session(access=access, session_id=late.pk)
+    assert claim().lease.session_id == late.pk
+    assert attempts.claim_turn(worker="w", token=WORKER_TOKEN) is None
+    resume_session(access=access, session_id=parent.pk)
+    assert claim().lease.session_id == child.pk
+
+
+def test_a_parent_works_while_something_below_it_does(cast: Cast) -> None:
+    parent = make_session(cast)
+    child = make_child(cast, make_child(cast, parent))
+    access = cast.access("member")
+
+    def is_working() -> bool:
+        return get_session(access=access, session_id=parent.pk).is_working
+
+    assert not is_working()
+    send(cast, child)
+    assert is_working()
+    claim()
+    assert is_working()
+    archive_session(access=access, session_id=child.pk, stop=True)
+    assert not is_working()
+
+
+def test_archive_and_restore_take_the_tree_and_no_more(cast: Cast) -> None:
+    parent = make_session(cast)
+    kept, gone = make_child(cast, parent), make_child(cast, parent)
+    access = cast.access("member")
+    archive_session(access=access, session_id=gone.pk)
+    send(cast, kept)
+    with pytest.raises(Conflict) as refused:
+        archive_session(access=access, session_id=parent.pk)
+    assert refused.value.code == "target_working"
+    assert refused.value.details["sessions_below"] == 1
+    with pytest.raises(Conflict):
+        archive_session(access=cast.access("workspace_key"), session_id=parent.pk, stop=True)
+    archive_session(access=access, session_id=parent.pk, stop=True)
+    kept.refresh_from_db()
+    assert kept.archived_at is not None
+    assert not kept.is_at_work
+    with pytest.raises(Conflict) as above:
+        unarchive_session(access=access, session_id=kept.pk)
+    assert above.value.code == "parent_archived"
+    unarchive_session(access=access, session_id=parent.pk)
+    for session in (parent, kept, gone):
+        session.refresh_from_db()
+    assert [s.archived_at is None for s in (parent, kept, gone)] == [True, True, False]
+    for session in (parent, kept, gone):
+        assert verify_session(session_id=session.pk) == []
+
+
+def test_deleting_takes_the_tree(cast: Cast) -> None:
+    parent = make_session(cast)
+    child = make_child(cast, parent)
+    send(cast, make_child(cast, child))
+    admin = cast.access("admin")
+    with pytest.raises(Conflict):
+        delete_session(access=admin, session_id=child.pk)
+    delete_session(access=admin, session_id=child.pk, stop=True)
+    assert list(Session.objects.values_list("pk", flat=True)) == [parent.pk]
+    assert verify_session(session_id=parent.pk) == []
+
+
+def test_the_tree_is_read_from_the_top_down_without_archived_branches(cast: Cast) -> None:
+    root = make_session(cast)
+    left, right = make_child(cast, root), make_child(cast, root)
+    below_left, below_right = make_child(cast, left), make_child(cast, right)
+    access = cast.access("viewer")
+    archive_session(access=cast.access("member"), session_id=right.pk)
+    tree = read_tree(access=access, session_id=root.pk)
+    assert [node.session.pk for node in tree.top.children] == [left.pk]
+    assert [node.session.pk for node in tree.top.children[0].children] == [below_left.pk]
+    inner = read_tree(access=access, session_id=below_left.pk)
+    assert [session.pk for session in inner.ancestors] == [root.pk, left.pk]
+    page = list_children(access=access, session_id=root.pk)
+    assert [row.pk for row in page.rows] == [left.pk]
+    with pytest.raises(NotFound):
+        read_tree(access=cast.access("outsider"), session_id=below_right.pk)
+
+
+def test_a_tree_costs_the_same_whatever_its_size(
+    cast: Cast, django_assert_num_queries: Any
+) -> None:
+    root = make_session(cast)
+    middle = make_child(cast, root)
+    for _ in range(5):
+        make_child(cast, make_child(cast, middle))
+    access = cast.access("member")
+    with django_assert_num_queries(3):
+        read_tree(access=access, session_id=middle.pk)
+    with django_assert_num_queries(2):
+        list_children(access=access, session_id=root.pk)
