@@ -311,3 +311,19 @@ async def test_a_started_child_is_what_its_parent_is(talk: Talk, home: Path) -> 
         (prompt,) = await (await child(talk)).events("user.message")
         assert prompt["author"]["type"] == "agent"
         assert prompt["author"]["id"] == parent.public_id
+
+
+async def test_an_agent_does_no_more_than_its_initiator_may_now(talk: Talk, home: Path) -> None:
+    """Not what they might do when they sent the prompt."""
+    turn = await talk.script(
+        {"call": [{"tool": "probe.lookup", "args": {"sleep_ms": 600}}]},
+        {"call": [start({"say": "-"})]},
+        {"say": "."},
+    )
+    async with working(home):
+        await talk.until_type("agent.tool_use")
+        membership = talk.cast.member.workspace_memberships.filter(workspace=talk.cast.workspace)
+        await in_db_thread(membership.update, role="viewer")
+        await talk.ending(turn)
+        assert (await results(talk))[1].endswith("(missing_role)")
+        assert await child_ids(talk) == []
