@@ -22,6 +22,7 @@ from core.bus.hints import (
     SessionHint,
     parse_draft_hint,
     parse_session_hint,
+    parse_waits_hint,
 )
 from core.bus.listening import Subscription, listen
 
@@ -35,5 +36,6 @@ __all__ = [
     "listen",
     "parse_draft_hint",
     "parse_session_hint",
+    "parse_waits_hint",
     "ring",
 ]

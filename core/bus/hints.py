@@ -57,6 +57,17 @@ def parse_draft_hint(hint: str) -> DraftHint | None:
         return None
 
 
+def parse_waits_hint(hint: str) -> UUID | None:
+    """The workspace in which something asks people, or asks no more; None for other hints."""
+    parts = hint.split(":")
+    if len(parts) != 2 or parts[0] != "w":
+        return None
+    try:
+        return UUID(hex=parts[1])
+    except ValueError:
+        return None
+
+
 def merge(pending: dict[str, str], hint: str) -> None:
     """Add a hint: hints of one session become one, with the highest seq and any row change."""
     if not hint.startswith("s:"):

@@ -26,6 +26,11 @@ def announce_draft(*, user_id: UUID, session_id: UUID, revision: int) -> None:
     transaction.on_commit(lambda: ring(f"d:{user_id.hex}:{session_id.hex}:{revision}"))
 
 
+def announce_waits(*, workspace_id: UUID) -> None:
+    """Something asks people there, or asks no more: the inboxes of who may decide it may differ."""
+    transaction.on_commit(lambda: ring(f"w:{workspace_id.hex}"))
+
+
 def announce_turn() -> None:
     """A turn may be claimed."""
     transaction.on_commit(lambda: ring("q"))

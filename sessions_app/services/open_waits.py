@@ -18,7 +18,8 @@ from sessions_app import eventlog
 from sessions_app.domain.events import Draft
 from sessions_app.domain.turns import TurnCommand, next_status
 from sessions_app.domain.vocabulary import TurnStatus, WaitKind, WaitStatus
-from sessions_app.models import Turn, Wait
+from sessions_app.eventlog.announce import announce_waits
+from sessions_app.models import Session, Turn, Wait
 
 
 def asks(draft: Draft) -> bool:
@@ -28,14 +29,15 @@ def asks(draft: Draft) -> bool:
     return draft.type == "agent.question"
 
 
-def open_waits(*, session_id: UUID, turn_id: UUID, written: Iterable[tuple[int, Draft]]) -> None:
+def open_waits(session: Session, *, turn_id: UUID, written: Iterable[tuple[int, Draft]]) -> None:
     """The rows of those (seq, draft) that ask."""
     rows = []
     for seq, draft in written:
         if asks(draft):
-            wait = Wait(session_id=session_id, turn_id=turn_id, event_seq=seq)
+            wait = Wait(session_id=session.pk, turn_id=turn_id, event_seq=seq)
             rows.append(_filled(wait, draft.payload))
     Wait.objects.bulk_create(rows)
+    announce_waits(workspace_id=session.workspace_id)
 
 
 def _filled(wait: Wait, payload: Mapping[str, Any]) -> Wait:
@@ -92,6 +94,8 @@ def close_open_waits(turn: Turn) -> list[Draft]:
     turn.waits.filter(pk__in=[wait.pk for wait in waits]).update(
         status=WaitStatus.CANCELLED, decided_at=now()
     )
+    if waits:
+        announce_waits(workspace_id=turn.session.workspace_id)
     return [
         replace(closed(wait, WaitStatus.CANCELLED), turn_id=turn.pk)
         for wait in waits

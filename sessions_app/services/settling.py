@@ -12,7 +12,7 @@ from core.clock import now
 from sessions_app import eventlog
 from sessions_app.domain.events import Draft
 from sessions_app.domain.vocabulary import SessionStatus, TurnStatus, WaitKind, WaitStatus
-from sessions_app.eventlog.announce import announce_turn
+from sessions_app.eventlog.announce import announce_turn, announce_waits
 from sessions_app.models import Session, Turn, Wait
 from sessions_app.services.children.results import told_results
 from sessions_app.services.ending import Change, ready_at
@@ -30,6 +30,7 @@ def settle_wait(session: Session, turn: Turn, drafts: Sequence[Draft]) -> range:
 
     A turn that still runs learns of it by itself, when it would wait.
     """
+    announce_waits(workspace_id=session.workspace_id)
     change = Change(list(drafts))
     # Named in any case: the list row, which counts open waits, has changed.
     change.add(ready_at=session.ready_at)

@@ -62,6 +62,7 @@ class Viewer:
         self.checked_at = 0.0
         self.waiters: set[Waiter] = set()
         self._drafts: dict[UUID, int] = {}
+        self._inbox_changed = False
         self._recheck = recheck
 
     def compute(self) -> Access | None:
@@ -76,6 +77,16 @@ class Viewer:
     def take_drafts(self) -> dict[UUID, int]:
         """Session → revision, of what was heard since the last call."""
         taken, self._drafts = self._drafts, {}
+        return taken
+
+    def hear_inbox(self) -> None:
+        """What waits for this person or key may have changed, in any of their workspaces."""
+        self._inbox_changed = True
+        wake_all(self.waiters)
+
+    def take_inbox(self) -> bool:
+        """Whether it was heard since the last call."""
+        taken, self._inbox_changed = self._inbox_changed, False
         return taken
 
     def update(self, access: Access | None) -> None:

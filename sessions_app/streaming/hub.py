@@ -23,6 +23,7 @@ from core import bus
 from core.db import in_db_thread
 from orgs import principals
 from orgs.access import Access
+from orgs.roles import Action
 from sessions_app import eventlog
 from sessions_app.streaming.followers import RowWatch, Track, Viewer, Waiter, wake_all
 from sessions_app.streaming.frames import LogEvent
@@ -176,7 +177,7 @@ class Hub:
     # ── Steps, each repeated for ever ──
 
     async def _listen(self) -> None:
-        async with bus.listen(("s", "e", "d")) as self._subscription:
+        async with bus.listen(("s", "e", "d", "w")) as self._subscription:
             async for hints in self._subscription:
                 if hints is bus.RESYNC:
                     self._resync()
@@ -305,6 +306,9 @@ class Hub:
             if (draft := bus.parse_draft_hint(text)) is not None:
                 self._tell_draft(draft)
                 continue
+            if (workspace_id := bus.parse_waits_hint(text)) is not None:
+                self._tell_inboxes(workspace_id)
+                continue
             hint = bus.parse_session_hint(text)
             if hint is None:
                 self._check_now.set()
@@ -322,6 +326,11 @@ class Hub:
         for viewer in self.open_viewers:
             if viewer.access.user_id == draft.user_id:
                 viewer.hear_draft(draft.session_id, draft.revision)
+
+    def _tell_inboxes(self, workspace_id: UUID) -> None:
+        for viewer in self.open_viewers:
+            if viewer.access.may(Action.SESSION_CONTROL, workspace_id):
+                viewer.hear_inbox()
 
     def _tell_rows(self, workspace_id: UUID, session_ids: set[UUID]) -> None:
         for watch in self._row_watches.get(workspace_id, ()):

@@ -51,6 +51,8 @@ logger = logging.getLogger(__name__)
 SUBSCRIPTIONS_MAX: Final = 32
 SIDEBARS_MAX: Final = 8
 MESSAGES_PER_SECOND: Final = 30.0
+# Whatever is asked and decided in between is told together.
+INBOX_PAUSE_SECONDS: Final = 0.3
 MESSAGES_BURST: Final = 90.0
 # A reader that takes nothing does not put off its own closing.
 _LAST_FRAME_SECONDS: Final = 0.5
@@ -273,7 +275,8 @@ class SessionSocket(AsyncWebsocketConsumer):
     async def _watch_access(self) -> None:
         """Closes the socket when its login or key is no longer good, or the server stops.
 
-        Until then it tells what concerns the person rather than a session: their drafts.
+        Until then it tells what concerns the person rather than a session: their drafts, and that
+        what waits for them may have changed.
         """
         hub, waiter = current_hub(), Waiter()
         async with hub.viewing(self.viewer):
@@ -282,6 +285,9 @@ class SessionSocket(AsyncWebsocketConsumer):
                 if drafts := self.viewer.take_drafts():
                     for session_id, revision in drafts.items():
                         await self._say(outbox.draft(session_id, revision))
+                elif self.viewer.take_inbox():
+                    await self._say(outbox.encode("inbox"))
+                    await asyncio.sleep(INBOX_PAUSE_SECONDS)
                 else:
                     await waiter.sleep(_IDLE_SECONDS)
         if hub.is_draining:

@@ -64,6 +64,7 @@ class Connection extends EventTarget {
     const follower = this.sessions.get(frame.session);
     if (frame.type === "event") follower?.hear(frame.seq, frame.html, frame.event);
     else if (frame.type === "draft") follower?.draftChanged?.(frame.revision);
+    else if (frame.type === "inbox") this.inboxChanged?.();
     else if (frame.type === "caught_up") follower?.caughtUp?.(frame.seq);
     else if (frame.type === "error" && follower) follower.refused?.(frame.code);
     else if (frame.type === "sidebar") this.workspace?.follower.hear(frame.rows, frame.removed);

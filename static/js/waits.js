@@ -71,6 +71,8 @@ export function waitsChanged() {
   counting = setTimeout(() => { counting = 0; recount(); one("wait-inbox")?.refresh(); }, 300);
 }
 
+connection.inboxChanged = waitsChanged;
+
 async function recount() {
   const answer = await fetch("/inbox/count", { headers: { Accept: "application/json" } }).catch(() => null);
   if (!answer?.ok) return;

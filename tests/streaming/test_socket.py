@@ -22,6 +22,7 @@ from sessions_app.streaming.hub import Hub
 from sessions_app.streaming.metrics import sockets_open, subscriptions_open
 from sessions_app.streaming.socket import SUBSCRIPTIONS_MAX
 from tests.factories import Cast, make_session, send
+from tests.services.test_waits import Asking
 from tests.streaming.helpers import Tab, sign_in, until, whole_log, write_async
 
 ORIGIN = {"host": "localhost:8000", "origin": "http://localhost:8000"}
@@ -644,4 +645,27 @@ async def test_a_draft_is_told_to_its_writers_tabs_and_to_nobody_else(
         await other.until(lambda other=other: {"type": "pong"} in other.frames)
         assert [frame["type"] for frame in other.frames] == ["pong"]
     for tab in (desk, phone, *others):
+        await tab.close()
+
+
+# ── The inbox ──
+
+
+async def test_who_may_decide_is_told_that_something_waits_wherever_they_look(
+    committed_cast: Cast, hub: Hub, postgres_bus: str
+) -> None:
+    """Without a sidebar of that workspace; who may not decide hears nothing."""
+    asking = await in_db_thread(Asking, committed_cast)
+    names = ("member", "workspace_key", "viewer", "outsider")
+    member, key, viewer, outsider = [await tab_of(committed_cast, name) for name in names]
+    await until(lambda: len(hub.open_viewers) == 4, 5)
+    assert await hub.hears_the_bus_within(5)
+    await in_db_thread(asking.approval)
+    for tab in (member, key):
+        await tab.until(lambda tab=tab: {"type": "inbox"} in tab.frames)
+    for tab in (viewer, outsider):
+        await tab.say("ping")
+        await tab.until(lambda tab=tab: {"type": "pong"} in tab.frames)
+        assert [frame["type"] for frame in tab.frames] == ["pong"]
+    for tab in (member, key, viewer, outsider):
         await tab.close()

@@ -21,7 +21,7 @@ def record_ask(*, lease: Lease, drafts: Sequence[Draft]) -> range:
 
     Raises LeaseLost.
     """
-    hold_session(lease)
+    session = hold_session(lease)
     seqs = eventlog.append(
         session_id=lease.session_id,
         drafts=drafts,
@@ -31,7 +31,7 @@ def record_ask(*, lease: Lease, drafts: Sequence[Draft]) -> range:
         row={"ready_at": None},
     )
     open_waits.open_waits(
-        session_id=lease.session_id,
+        session,
         turn_id=lease.turn_id,
         written=zip(seqs, drafts, strict=True),
     )
