@@ -45,6 +45,8 @@ def _whole_log(session_id: UUID) -> Iterator[StoredEvent]:
     after = 0
     while page := eventlog.read_after(session_id=session_id, after=after, limit=PAGE):
         yield from page
+        if len(page) < PAGE:
+            return
         after = page[-1].seq
 
 
