@@ -33,7 +33,7 @@ test: .venv/.installed
 
 quick: .venv/.installed
 	$(RUN) -m ruff check -q .
-	$(PYTEST) --ignore=tests/journeys --ignore=tests/browser -m "not proof and not browser"
+	$(PYTEST) -m "not slow and not proof"
 
 check: lint types test
 
@@ -46,7 +46,8 @@ types: .venv/.installed
 	SEDERUNT_ENV=test DATABASE_URL=postgresql://types@localhost/none $(RUN) -m mypy .
 
 proof: .venv/.installed
-	$(RUN) -m pytest -q -n 0 -m proof
+	$(RUN) -m pytest -q -n 0 -m "proof and alone"
+	$(RUN) -m pytest -q -n $(WORKERS_OF_TESTS) --dist load --maxschedchunk 1 -m "proof and not alone"
 
 format: .venv/.installed
 	$(RUN) -m ruff check --fix-only -q .

@@ -15,6 +15,7 @@ import pytest
 from tests.journeys.client import Client
 from tests.journeys.server import Server
 
+pytestmark = pytest.mark.slow
 HELD_BACK = {"events": [{"type": "user.message", "content": "Once"}]}
 
 

@@ -209,7 +209,9 @@ def test_hostile_output_runs_nothing_and_asks_nobody(person: NewPerson, client: 
 
 
 # Of a machine that has other work: still far from what rendering the whole text anew would take.
-@pytest.mark.parametrize("most_ms", [pytest.param(200, marks=pytest.mark.proof), 1_000])
+@pytest.mark.parametrize(
+    "most_ms", [pytest.param(200, marks=[pytest.mark.proof, pytest.mark.alone]), 1_000]
+)
 def test_a_long_answer_streams_without_holding_the_page(
     person: NewPerson, client: Client, most_ms: int
 ) -> None:

@@ -148,6 +148,7 @@ def is_loud(talk: Talk) -> bool:
 
 
 @pytest.mark.proof
+@pytest.mark.alone
 async def test_interrupts_reach_fifty_running_turns_within_half_a_second(
     committed_cast: Cast, home: Path
 ) -> None:

@@ -111,7 +111,9 @@ async def test_a_terminated_worker_hands_over_and_exits(
 
 
 # The grace is far longer than either bound; the looser one is for a machine with other work.
-@pytest.mark.parametrize("most_seconds", [pytest.param(2, marks=pytest.mark.proof), 15])
+@pytest.mark.parametrize(
+    "most_seconds", [pytest.param(2, marks=[pytest.mark.proof, pytest.mark.alone]), 15]
+)
 async def test_an_idle_worker_stops_at_once(
     talk: Talk, start_worker: Start, most_seconds: int
 ) -> None:

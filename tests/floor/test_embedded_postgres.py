@@ -17,6 +17,7 @@ import pytest
 
 from core.embedded_postgres import PORTS, EmbeddedPostgres
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
 OPTIONS = {"fsync": "off", "max_connections": "20", "shared_buffers": "16MB"}
 OWNER = """

@@ -26,12 +26,14 @@ def test_no_migration_is_missing() -> None:
     call_command("makemigrations", check=True, dry_run=True, verbosity=1)
 
 
+@pytest.mark.slow
 def test_the_deployment_check_finds_nothing_in_production() -> None:
     done = _check(PRODUCTION)
     assert done.returncode == 0, done.stderr
     assert "no issues" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["SEDERUNT_SECRET_KEY", "SEDERUNT_ENCRYPTION_KEY"])
 def test_production_without_a_key_refuses_with_a_sentence(name: str) -> None:
     done = _check({**PRODUCTION, name: ""})
@@ -39,6 +41,7 @@ def test_production_without_a_key_refuses_with_a_sentence(name: str) -> None:
     assert f"Set {name}:" in done.stderr
 
 
+@pytest.mark.slow
 def test_production_refuses_the_demo() -> None:
     done = _manage(["create_demo"], PRODUCTION)
     assert done.returncode != 0

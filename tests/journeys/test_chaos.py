@@ -150,6 +150,7 @@ def test_a_minute_of_losses_loses_nothing(crew: Server) -> None:
 
 
 @pytest.mark.proof
+@pytest.mark.alone  # what it kills must come back within its leases
 @pytest.mark.timeout(1800)
 def test_ten_minutes_of_losses_lose_nothing(crew: Server) -> None:
     outlive(crew, seconds=600, sessions=200, restarts=2)

@@ -31,6 +31,7 @@ def multiply() -> None:
         cursor.execute("ANALYZE sessions_app_session")
 
 
+@pytest.mark.slow
 def test_a_list_page_of_100_000_sessions_is_read_from_its_index(cast: Cast) -> None:
     make_session(cast)
     multiply()

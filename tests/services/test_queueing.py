@@ -212,6 +212,7 @@ def test_of_a_claim_and_a_delete_at_once_one_wins(committed_cast: Cast) -> None:
         assert verify_session(session_id=session.pk) == []
 
 
+@pytest.mark.slow
 @settings(
     max_examples=40,
     deadline=None,

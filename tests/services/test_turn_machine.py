@@ -383,6 +383,11 @@ def run_machine(cast: Cast, examples: int) -> None:
     )
 
 
+def test_ten_random_histories_break_no_rule(cast: Cast) -> None:
+    run_machine(cast, 10)
+
+
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_200_random_histories_break_no_rule(cast: Cast) -> None:
     run_machine(cast, 200)
