@@ -172,7 +172,8 @@ STORAGES = {
     "staticfiles": {"BACKEND": _STATIC_STORAGE},
 }
 WHITENOISE_USE_FINDERS = IS_DEVELOPMENT
-WHITENOISE_AUTOREFRESH = SEDERUNT_ENV == "development"  # edits show at once
+# Edits show at once, and no test client has to list every file before its first request.
+WHITENOISE_AUTOREFRESH = IS_DEVELOPMENT
 
 # ── Content security ──
 CONTENT_SECURITY_POLICY = {
