@@ -5,7 +5,7 @@ and folds to the rows, one attempt lives at most, each turn ends once, and nothi
 
 What can happen is a method with `@rule`. What must hold is a function of `RULES`: it is given what
 the rows show (`Seen`) after every step that wrote one, and raises where that is wrong. Tables whose
-rows the rules read stand in `TABLES`.
+rows the rules read, the log's among them, stand in `TABLES`.
 """
 
 from __future__ import annotations
@@ -339,8 +339,12 @@ RULES: list[Callable[[TurnMachine, Seen], None]] = [
 ]
 
 # Table → the column that names the session.
-TABLES = {Session: "id", Turn: "session_id", Attempt: "session_id", Wait: "session_id"} | {
-    Event: "session_id"
+TABLES = {
+    Session: "id",
+    Turn: "session_id",
+    Attempt: "session_id",
+    Wait: "session_id",
+    Event: "session_id",
 }
 # PostgreSQL's own mark of who wrote a row version, and with which statement.
 WRITTEN = " UNION ALL ".join(
