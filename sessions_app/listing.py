@@ -47,6 +47,7 @@ class SessionQuery:
     archived: Archived = Archived.EXCLUDE
     pinned: bool | None = None
     parent_id: UUID | None = None
+    forked_from_id: UUID | None = None
     agent_id: UUID | None = None
     created: Mapping[str, datetime] = field(default_factory=dict)
     activity: Mapping[str, datetime] = field(default_factory=dict)
@@ -110,13 +111,15 @@ def list_sessions(*, access: Access, query: SessionQuery) -> SessionPage:
 def filter_sessions(*, access: Access, query: SessionQuery) -> SessionQuerySet:
     """All that the query means, unordered, whatever the page."""
     sessions = Session.objects.visible_to(access).with_personal_state(access.user_id)
-    sessions = sessions.with_waits()
+    sessions = sessions.with_waits().with_fork_source(access)
     sessions = sessions.filter(workspace_id=query.workspace_id, parent_id=query.parent_id)
     sessions = sessions.filter(origin_type=query.origin_type)
     if query.archived is not Archived.INCLUDE:
         sessions = sessions.filter(archived_at__isnull=query.archived is Archived.EXCLUDE)
     if query.statuses:
         sessions = sessions.filter(status__in=query.statuses)
+    if query.forked_from_id:
+        sessions = sessions.filter(forked_from_id=query.forked_from_id, sees_source=True)
     if query.agent_id:
         sessions = sessions.filter(agent_id=query.agent_id)
     if query.pinned is not None:

@@ -43,6 +43,12 @@ class SessionQuerySet(models.QuerySet["Session"]):  # type: ignore[name-defined]
             follows=models.F("mine__follows"),
         )
 
+    def with_fork_source(self, access: Access) -> Self:
+        """Whether the session that one was forked from is visible now, as `sees_source`."""
+        sources = self.model._default_manager.all().visible_to(access)
+        source = sources.filter(pk=models.OuterRef("forked_from_id"))
+        return self.annotate(sees_source=models.Exists(source))
+
     def with_waits(self) -> Self:
         """How many approvals and questions are open, as `open_waits`; counted for shown rows."""
         return self.annotate(open_waits=RawSQL(_OPEN_WAITS, ()))  # noqa: S611 (a constant)

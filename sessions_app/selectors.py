@@ -43,10 +43,18 @@ def get_session(
         sessions = sessions.select_for_update(no_key=True, of=("self",))
     else:
         sessions = sessions.with_personal_state(access.user_id).with_waits()
+        sessions = sessions.with_fork_source(access)
     session = sessions.first()
     if session is None:
         raise NotFound
     return session
+
+
+def find_fork_source(*, access: Access, session: Session) -> Session | None:
+    """The session that this one was forked from; None where it is gone or not for this caller."""
+    if session.forked_from_id is None:
+        return None
+    return Session.objects.visible_to(access).filter(pk=session.forked_from_id).first()
 
 
 def list_turns(*, access: Access, session_id: UUID) -> QuerySet[Turn]:

@@ -9,9 +9,8 @@ from uuid import UUID
 
 from django.db import transaction
 
-from catalog.kinds import ModelRef
 from catalog.models import Agent
-from catalog.selectors import find_agent, find_model
+from catalog.selectors import find_agent
 from catalog.services import get_or_create_default_agent
 from core.errors import Forbidden, InvalidInput, NotFound
 from core.ids import Prefix, encode_id
@@ -34,6 +33,7 @@ from sessions_app.selectors import get_session
 from sessions_app.services.model_settings import (
     RequestedSettings,
     effective_settings,
+    label_of,
     resolve_request,
 )
 from sessions_app.services.turns import Prompt, submit_to
@@ -92,7 +92,7 @@ def create_session(*, access: Access, new: NewSession) -> Session:
     title = require_title(new.title)
     metadata = require_metadata(new.metadata)
     if new.visibility is Visibility.PRIVATE:
-        _require_private_allowed(access, grant.organization_id)
+        require_private_allowed(access=access, organization_id=grant.organization_id)
     initial = resolve_request(organization_id=grant.organization_id, requested=new.requested)
     agent = _agent(new)
     session = Session.objects.create(
@@ -111,11 +111,10 @@ def create_session(*, access: Access, new: NewSession) -> Session:
         end_user_id=new.end_user.id if new.end_user else "",
         title_source=TitleSource.PERSON if title else TitleSource.NONE,
         initial_settings=initial.to_json(),
-        model_label=_label(grant.organization_id, initial),
+        model_label=label_of(organization_id=grant.organization_id, settings=initial),
     )
-    eventlog.append(
-        session_id=session.pk, drafts=[_created(session, agent, title, metadata, initial)]
-    )
+    created = created_draft(session, title=title, metadata=metadata, initial=initial)
+    eventlog.append(session_id=session.pk, drafts=[created])
     if access.user_id is not None:
         PersonalState.objects.create(session=session, user_id=access.user_id, follows=True)
     _submit_first(session, access, new.prompts)
@@ -176,26 +175,28 @@ def _effective_label(session: Session, change: PartialSettings) -> str:
     if settings is None:
         return session.model_label
     named = PartialSettings((settings.provider_id, settings.model_id), settings.reasoning_effort)
-    return _label(session.organization_id, named) or session.model_label
+    label = label_of(organization_id=session.organization_id, settings=named)
+    return label or session.model_label
 
 
 def _when(column: str) -> str:
     return "next_turn" if column == "next_settings" else "next_checkpoint"
 
 
-def _created(
+def created_draft(
     session: Session,
-    agent: Agent,
+    *,
     title: str,
     metadata: Mapping[str, str],
     initial: PartialSettings,
 ) -> Draft:
+    """What the log of a session that was just made begins with."""
     return Draft(
         "session.created",
         {
             "title": title,
             "workspace_id": encode_id(Prefix.WORKSPACE, session.workspace_id),
-            "agent_id": agent.public_id,
+            "agent_id": session.agent_snapshot["id"],
             "parent_id": None,
             "origin": session.origin,
             "visibility": str(session.visibility),
@@ -226,24 +227,13 @@ def _snapshot(agent: Agent) -> dict[str, Any]:
     }
 
 
-def _label(organization_id: UUID, settings: PartialSettings) -> str:
-    if settings.model is None:
-        return ""
-    provider_id, model_id = settings.model
-    ref = find_model(organization_id=organization_id, provider_id=provider_id, model_id=model_id)
-    return _model_name(ref, settings.reasoning_effort) if ref else ""
-
-
-def _model_name(ref: ModelRef, reasoning_effort: str | None) -> str:
-    return f"{ref.display_name} · {reasoning_effort}" if reasoning_effort else ref.display_name
-
-
 def _merge(present: Mapping[str, str], patch: Mapping[str, str | None]) -> dict[str, str]:
     kept = {key: value for key, value in {**present, **patch}.items() if value is not None}
     return require_metadata(kept)
 
 
-def _require_private_allowed(access: Access, organization_id: UUID) -> None:
+def require_private_allowed(*, access: Access, organization_id: UUID) -> None:
+    """Before a session is made that only its maker sees. Raises Forbidden."""
     if access.user_id is None:
         raise Forbidden(
             "private_needs_a_person",
