@@ -119,7 +119,7 @@ def filter_sessions(*, access: Access, query: SessionQuery) -> SessionQuerySet:
     if query.statuses:
         sessions = sessions.filter(status__in=query.statuses)
     if query.forked_from_id:
-        sessions = sessions.filter(forked_from_id=query.forked_from_id, sees_source=True)
+        sessions = sessions.filter(Q(forked_from_id=query.forked_from_id), Q(sees_source=True))
     if query.agent_id:
         sessions = sessions.filter(agent_id=query.agent_id)
     if query.pinned is not None:

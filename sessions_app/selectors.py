@@ -57,6 +57,12 @@ def find_fork_source(*, access: Access, session: Session) -> Session | None:
     return Session.objects.visible_to(access).filter(pk=session.forked_from_id).first()
 
 
+def list_forks(*, access: Access, session: Session) -> QuerySet[Session]:
+    """Those that were made from a session, as far as the caller sees them; newest first."""
+    forks = Session.objects.visible_to(access).filter(forked_from_id=session.pk)
+    return forks.order_by("-created_at", "-id")
+
+
 def list_turns(*, access: Access, session_id: UUID) -> QuerySet[Turn]:
     """Oldest first, with their attempts."""
     session = get_session(access=access, session_id=session_id)

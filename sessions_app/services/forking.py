@@ -127,12 +127,14 @@ def _choose(source: Session, fork: ForkRequest) -> _Chosen:
             session_id=source.pk, turn_id=message.turn_id, after=message.seq
         )
         return _Chosen(cut_after(message.seq, following), message, message.attempt or 0)
-    return _choose_prompt(source, fork, message)
+    return _choose_prompt(source, fork, message, message.turn_id)
 
 
-def _choose_prompt(source: Session, fork: ForkRequest, message: StoredEvent) -> _Chosen:
+def _choose_prompt(
+    source: Session, fork: ForkRequest, message: StoredEvent, turn_id: UUID
+) -> _Chosen:
     """A prompt stands in the conversation where its turn began, not where it was sent."""
-    turn = Turn.objects.get(pk=message.turn_id)
+    turn = source.turns.get(pk=turn_id)
     following = eventlog.find_following(
         session_id=source.pk, turn_id=turn.pk, after=turn.started_seq or message.seq
     )
