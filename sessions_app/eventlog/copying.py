@@ -129,7 +129,7 @@ def hold_log(session_id: UUID) -> bool:
 def find_newest_message(session_id: UUID) -> int | None:
     """The seq of the last message of the conversation. A prompt stands where its turn begins."""
     constants = {"messages": sorted(MESSAGE_TYPES), "beginnings": sorted(BEGINNING_TYPES)}
-    found = _rows(NEWEST_MESSAGE, {"session": session_id, **constants})
+    found = _joined(NEWEST_MESSAGE, {"session": session_id, **constants})
     return found[0][0] if found else None
 
 
@@ -165,7 +165,7 @@ def copy_history(
         "messages": sorted(MESSAGE_TYPES),
         "referred": sorted(REFERRED_TYPES),
     }
-    seqs = dict(_rows(COPY, parameters))
+    seqs = dict(_joined(COPY, parameters))
     _write_preview(target_id)
     return seqs
 
@@ -179,6 +179,17 @@ def _write_preview(session_id: UUID) -> None:
                 "UPDATE sessions_app_session SET preview_text = %s WHERE id = %s",
                 [text, session_id],
             )
+
+
+def _joined(sql: str, parameters: Any) -> list[tuple[Any, ...]]:
+    """Without nested loops. Statistics of many short logs let the planner expect a row or two of
+    this one too, and to look through ten thousand for each of ten thousand took it half a minute.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_nestloop = off")
+        found = _rows(sql, parameters)
+        cursor.execute("SET LOCAL enable_nestloop TO DEFAULT")
+    return found
 
 
 def _rows(sql: str, parameters: Any) -> list[tuple[Any, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,8 +10,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from core.errors import Conflict, Forbidden, InvalidInput, NotFound
-from core.ids import Prefix, encode_id, parse_event_id
+from catalog.models import Model
+from core.errors import Conflict, Forbidden, InvalidInput, NotFound, Unprocessable
+from core.ids import Prefix, encode_id, event_id, parse_event_id
 from engine.context import fold
 from engine.ports import LogEvent
 from sessions_app import eventlog
@@ -31,7 +33,7 @@ from sessions_app.services.retrying import retry_turn
 from sessions_app.services.sessions import SessionChanges, update_session
 from sessions_app.services.verification import verify_session
 from sessions_app.wire import session_json
-from tests.factories import Cast, claim, delta, make_session, message, send
+from tests.factories import WORKER_TOKEN, Cast, claim, delta, make_session, message, send
 from tests.services.test_waits import Asking
 
 USAGE = {
@@ -292,6 +294,22 @@ def test_turns_are_numbered_anew_without_those_that_never_began(cast: Cast) -> N
     assert made.archived_at is None
 
 
+def test_a_prompt_that_could_not_start_is_shown_as_failed(cast: Cast) -> None:
+    """BR-017: what was switched off is refused where a turn starts, in a fork as elsewhere."""
+    source = make_session(cast, requested=RequestedSettings(model="demo/scripted"))
+    talk(cast, source, "one", "answer one")
+    receipt = send(cast, source, "two")
+    Model.objects.filter(model_id="scripted").update(is_enabled=False)
+    assert attempts.claim_turn(worker="test", token=WORKER_TOKEN) is None
+    made = fork(cast, source, receipt.seq)
+    assert said(made) == ["one", "answer one", "two"]
+    assert made.turns.get(number=2).status == "failed"
+    assert said(fork(cast, source, receipt.seq, include=False)) == ["one", "answer one"]
+    with pytest.raises(Unprocessable) as refused:
+        send(cast, made, "three")
+    assert refused.value.code == "model_unavailable"
+
+
 # ── What it is ──
 def test_a_fork_is_an_ordinary_session_with_the_source_s_frozen_fields(cast: Cast) -> None:
     source = make_session(
@@ -460,27 +478,53 @@ def test_only_messages_are_forked_from(
 
 
 # ── However long ──
-def test_a_long_session_forks_in_as_many_statements_as_a_short_one(cast: Cast) -> None:
-    def statements(source: Session) -> int:
-        request = ForkRequest()
-        access = cast.access("member")
-        with CaptureQueriesContext(
-            connection,
-        ) as queries:
-            fork_session(access=access, session_id=source.pk, fork=request)
-        return len(queries)
+def call_much(cast: Cast, session: Session, calls: int) -> None:
+    """One turn with many calls, appended by the hundreds."""
+    send(cast, session)
+    lease = claim().lease
+    say(lease, "I look.")
+    seq = eventlog.head(session.pk)
+    for _ in range(calls // 100):
+        drafts: list[Draft] = []
+        for number in range(100):
+            use = {"name": "probe", "input": {}, "call_id": "c", "step": 1, "repeatable": True}
+            use_id = event_id(session.pk, seq + len(drafts) + 1)
+            result = {"tool_use_id": use_id, "call_id": "c", "name": "probe", "is_error": False}
+            result |= {"content": [{"type": "text", "text": str(number)}], "outcome": "ok"}
+            drafts += [
+                Draft("agent.tool_use", {**use, "evaluated_permission": "allow"}),
+                Draft("agent.tool_result", result),
+            ]
+        seq = attempts.record(lease=lease, drafts=drafts)[-1]
+    say(lease, "Done.", 1)
+    attempts.finish_turn(lease=lease, outcome=Completed())
 
+
+def test_ten_thousand_events_fork_as_a_few_do_whatever_the_planner_expects(cast: Cast) -> None:
+    """Statistics from many short sessions let it expect a row or two."""
+
+    def measure(source: Session) -> tuple[int, float]:
+        access = cast.access("member")
+        began = time.monotonic()
+        with CaptureQueriesContext(connection) as queries:
+            made = fork_session(access=access, session_id=source.pk, fork=ForkRequest())
+        taken = time.monotonic() - began
+        deltas = len("I look." + "Done.")
+        assert made.head_seq == eventlog.head(source.pk) + 1 - deltas
+        assert verify_session(session_id=made.pk) == []
+        return len(queries), taken
+
+    for _ in range(200):
+        make_session(cast)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE sessions_app_event")
     short, long = make_session(cast), make_session(cast)
-    talk(cast, short, "one", "answer one")
-    for number in range(50):
-        send(cast, long, f"prompt {number}")
-        lease = claim().lease
-        for step in range(5):
-            say(lease, "x" * 40, number * 5 + step)
-        attempts.finish_turn(lease=lease, outcome=Completed())
-    long.refresh_from_db()
-    assert long.head_seq > 10_000
-    assert statements(long) == statements(short) <= 30
+    call_much(cast, short, 100)
+    call_much(cast, long, 5_000)
+    assert eventlog.head(long.pk) > 10_000
+    (few, _), (many, seconds) = measure(short), measure(long)
+    assert many == few <= 32
+    assert seconds < 5
 
 
 def test_the_public_id_of_a_turn_is_never_shared(cast: Cast) -> None:
