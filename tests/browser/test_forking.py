@@ -86,6 +86,28 @@ def test_a_prompt_is_edited_in_a_fork(person: NewPerson, client: Client) -> None
     expect(page.locator("[data-kind=prompt]")).to_have_count(2)
 
 
+@pytest.mark.parametrize("size", SIZES)
+def test_the_last_message_s_menu_is_not_hidden_by_the_composer(
+    person: NewPerson, client: Client, size: str
+) -> None:
+    width, height = SIZES[size]
+    source = client.create("Long before short")
+    for text in ("A line.\n\n" * 60, "The end."):
+        client.send(source, scripted({"say": text}))
+        client.wait_for_idle(source)
+    page = person(viewport={"width": width, "height": height}).tab(f"/s/{source}/")
+    last = page.locator("[data-kind=answer]").last
+    last.hover()
+    last.locator(".message-menu > summary").click()
+    page.wait_for_timeout(200)
+    shot(page, f"fork-last-{size}")
+    last.get_by_text("Fork from here").click(trial=True)
+    menu, dock = last.locator(".menu-panel").bounding_box(), page.locator(".dock").bounding_box()
+    assert menu is not None
+    assert dock is not None
+    assert menu["y"] + menu["height"] <= dock["y"]
+
+
 def test_an_answer_that_has_just_come_can_be_forked_from(person: NewPerson, client: Client) -> None:
     source = client.create("Live")
     page = person().tab(f"/s/{source}/")

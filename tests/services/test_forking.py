@@ -437,6 +437,12 @@ def test_the_link_shows_only_while_the_source_is_visible(cast: Cast) -> None:
 
     assert link("second_member") == {"session_id": source.public_id, "seq": None}
     assert forks("second_member") == [made.pk]
+    query = SessionQuery(workspace_id=cast.workspace.pk)
+    listed = list_sessions(access=cast.access("second_member"), query=query).rows
+    assert {row.pk: session_json(row)["forked_from"] for row in listed} == {
+        made.pk: link("second_member"),
+        source.pk: None,
+    }
     Session.objects.filter(pk=source.pk).update(visibility=Visibility.PRIVATE)
     assert link("second_member") is None
     assert forks("second_member") == []
