@@ -49,6 +49,7 @@ class SessionQuery:
     archived: Archived = Archived.EXCLUDE
     pinned: bool | None = None
     parent_id: UUID | None = None
+    forked_from_id: UUID | None = None
     agent_id: UUID | None = None
     created: Mapping[str, datetime] = field(default_factory=dict)
     activity: Mapping[str, datetime] = field(default_factory=dict)
@@ -98,7 +99,26 @@ def list_sessions(*, access: Access, query: SessionQuery) -> SessionPage:
             "Only archived sessions have a time of archiving: add archived=only.",
             param="sort",
         )
-    sessions = filter_sessions(access=access, query=query)
+    page = _page(access, filter_sessions(access=access, query=query), query)
+    _note_sources(access, page.rows)
+    return page
+
+
+def _note_sources(access: Access, rows: list[Session]) -> None:
+    """Sets `sees_source`, as `with_fork_source` does for one row: one query where any is a fork.
+    Within the list's own query it would have all sessions looked at.
+    """
+    forks = [row for row in rows if row.forked_from_id is not None]
+    if not forks:
+        return
+    sources = Session.objects.visible_to(access)
+    named = sources.filter(pk__in=[row.forked_from_id for row in forks])
+    seen = set(named.values_list("pk", flat=True))
+    for row in forks:
+        row.__dict__["sees_source"] = row.forked_from_id in seen
+
+
+def _page(access: Access, sessions: SessionQuerySet, query: SessionQuery) -> SessionPage:
     if query.sort is Sort.SIDEBAR and query.pinned is None and access.user_id is not None:
         return _page_with_pins(sessions, query)
     if query.pinned:
@@ -120,6 +140,10 @@ def filter_sessions(*, access: Access, query: SessionQuery) -> SessionQuerySet:
         sessions = sessions.filter(archived_at__isnull=query.archived is Archived.EXCLUDE)
     if query.statuses:
         sessions = sessions.filter(status__in=query.statuses)
+    if query.forked_from_id:
+        source = Session.objects.visible_to(access).filter(pk=query.forked_from_id)
+        sessions = sessions.filter(forked_from_id=query.forked_from_id)
+        sessions = sessions if source.exists() else sessions.none()
     if query.agent_id:
         sessions = sessions.filter(agent_id=query.agent_id)
     if query.pinned is not None:

@@ -60,6 +60,12 @@ class SessionQuerySet(models.QuerySet["Session"]):  # type: ignore[name-defined]
             follows=models.F("mine__follows"),
         )
 
+    def with_fork_source(self, access: Access) -> Self:
+        """Whether the session that one was forked from is visible now, as `sees_source`."""
+        sources = self.model._default_manager.all().visible_to(access)
+        source = sources.filter(pk=models.OuterRef("forked_from_id"))
+        return self.annotate(sees_source=models.Exists(source))
+
     def with_tree_state(self) -> Self:
         """Of a session and all below it that is not archived: how many approvals and questions
         are open, as `open_waits`; of those below alone, whether one is at work: `works_below`.

@@ -45,7 +45,7 @@ def get_session(
     visible = Session.objects.visible_to(access)
     if lock is None:
         rows = visible.filter(pk=session_id).with_personal_state(access.user_id)
-        session = rows.with_tree_state().first()
+        session = rows.with_tree_state().with_fork_source(access).first()
     else:
         wanted = visible.filter(pk=session_id)
         if lock is Lock.WITH_PARENT:
@@ -55,6 +55,19 @@ def get_session(
     if session is None or origin_type not in {None, session.origin_type}:
         raise NotFound
     return session
+
+
+def find_fork_source(*, access: Access, session: Session) -> Session | None:
+    """The session that this one was forked from; None where it is gone or not for this caller."""
+    if session.forked_from_id is None:
+        return None
+    return Session.objects.visible_to(access).filter(pk=session.forked_from_id).first()
+
+
+def list_forks(*, access: Access, session: Session) -> QuerySet[Session]:
+    """Those that were made from a session, as far as the caller sees them; newest first."""
+    forks = Session.objects.visible_to(access).filter(forked_from_id=session.pk)
+    return forks.order_by("-created_at", "-id")
 
 
 def list_turns(*, access: Access, session_id: UUID) -> QuerySet[Turn]:

@@ -55,6 +55,7 @@ def session_json(session: Session) -> Json:
         "agent_access": session.agent_access,
         "memory_scope": session.memory_scope,
         "end_user": end_user_json(session),
+        "forked_from": forked_from_json(session),
         "model": model_json(session.model_settings or session.initial_settings),
         "paused": session.is_paused,
         "last_event_seq": session.head_seq,
@@ -135,6 +136,14 @@ def end_user_json(session: Session) -> Json | None:
     if not session.end_user_id:
         return None
     return {"source": session.end_user_source, "id": session.end_user_id}
+
+
+def forked_from_json(session: Session) -> Json | None:
+    """The source, for who may see it: the row was read with an access, which said so."""
+    if session.forked_from_id is None or not getattr(session, "sees_source", False):
+        return None
+    source_id = encode_id(Prefix.SESSION, session.forked_from_id)
+    return {"session_id": source_id, "seq": session.forked_from_seq}
 
 
 def turn_json(turn: Turn) -> Json:

@@ -136,6 +136,7 @@ def session_query(access: Access, values: Values) -> SessionQuery:
         archived=_archived(values),
         pinned=values.get("pinned"),
         parent_id=values.get("parent_id"),
+        forked_from_id=values.get("forked_from"),
         agent_id=values.get("agent_id"),
         created=bounds_in(values, "created_at"),
         sort=Sort(values["sort"]),

@@ -25,6 +25,9 @@ class SessionListQuery(PageQuery):
     include_archived = Flag(required=False)
     pinned = Flag(required=False)
     parent_id = PublicId(Prefix.SESSION, required=False)
+    forked_from = PublicId(
+        Prefix.SESSION, required=False, help_text="Only the forks of a session that one may see."
+    )
     agent_id = PublicId(Prefix.AGENT, required=False)
     sort = Choice(choices_of(Sort), default=Sort.CREATED)
     order = Choice([("asc", "asc"), ("desc", "desc")], default="desc")

@@ -327,6 +327,23 @@ class Retry(StrictSerializer):
     turn_id = Text(required=False, allow_null=True, help_text="Left out: the newest turn.")
 
 
+class Fork(StrictSerializer):
+    from_seq = Whole(
+        min_value=1,
+        max_value=MAX_SEQ,
+        required=False,
+        allow_null=True,
+        help_text="The `seq` of a message. Left out: the newest.",
+    )
+    from_event_id = Text(
+        required=False, allow_null=True, max_length=80, help_text="The same by the event's `id`."
+    )
+    include = Flag(default=True, help_text="false: the history ends before that prompt.")
+    title = Text(
+        required=False, allow_null=True, help_text="Left out: the source's, with “(fork)”."
+    )
+
+
 class QueueChange(StrictSerializer):
     expected_version = Whole(
         min_value=0, max_value=2**31 - 1, help_text="The queue's `version` that was looked at."

@@ -33,6 +33,11 @@ class EndUserPair(serializers.Serializer[Any]):
     id = serializers.CharField()
 
 
+class ForkSource(serializers.Serializer[Any]):
+    session_id = serializers.CharField()
+    seq = serializers.IntegerField(allow_null=True, help_text="Of the message in the source.")
+
+
 class SessionObject(serializers.Serializer[Any]):
     """A session: the fields of the official client, and ours."""
 
@@ -56,6 +61,7 @@ class SessionObject(serializers.Serializer[Any]):
     agent_access = serializers.ChoiceField(choices=choices_of(AgentAccess))
     memory_scope = serializers.ChoiceField(choices=choices_of(MemoryScope))
     end_user = EndUserPair(allow_null=True)
+    forked_from = ForkSource(allow_null=True, help_text="Where the caller may see it now.")
     model = ModelBinding(allow_null=True)
     model_label = serializers.CharField(allow_null=True)
     preview_text = serializers.CharField()

@@ -18,6 +18,7 @@ from sessions_app.api.control import (
     WorkspaceResumeView,
 )
 from sessions_app.api.events import EventsView
+from sessions_app.api.forking import ForkView
 from sessions_app.api.openapi import openapi_view
 from sessions_app.api.personal import DraftView, PinView, ReadMarkView
 from sessions_app.api.routing import no_such_route
@@ -55,6 +56,7 @@ urlpatterns = [
     path(f"{SESSION}/resume", ResumeView.as_view()),
     path(f"{SESSION}/cancel", CancelView.as_view()),
     path(f"{SESSION}/retry", RetryView.as_view()),
+    path(f"{SESSION}/fork", ForkView.as_view()),
     path("workspaces/<str:workspace_id>/pause", WorkspacePauseView.as_view()),
     path("workspaces/<str:workspace_id>/resume", WorkspaceResumeView.as_view()),
     path(f"{SESSION}/pending", PendingView.as_view()),

@@ -75,6 +75,7 @@ def _fields(payload_class: type) -> tuple[frozenset[str], frozenset[str]]:
 
 _TYPES = (
     EventType("session.created", payloads.SessionCreated),
+    EventType("session.forked", payloads.SessionForked),
     EventType("session.updated", payloads.SessionUpdated),
     EventType("session.archived", payloads.Nothing),
     EventType("session.unarchived", payloads.Nothing),
@@ -95,7 +96,7 @@ _TYPES = (
     EventType("turn.recovering", payloads.TurnRecovering),
     EventType("turn.completed", payloads.Nothing),
     EventType("turn.failed", payloads.Error),
-    EventType("turn.cancelled", payloads.Nothing),
+    EventType("turn.cancelled", payloads.TurnCancelled),
     EventType("turn.superseded", payloads.TurnSuperseded),
     EventType("turn.withdrawn", payloads.TurnWithdrawn),
     EventType("turn.edited", payloads.TurnEdited),

@@ -37,6 +37,18 @@ class SessionCreated:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionForked:
+    """`source_seq`: the message of the source that was chosen, null where there was none;
+    `included`: the history goes up to it and with it, else up to just before it.
+    """
+
+    source_session_id: str
+    source_seq: int | None
+    included: bool
+    author: Json
+
+
+@dataclass(frozen=True, slots=True)
 class SessionUpdated:
     """`changes`: the fields that changed, with their new values."""
 
@@ -128,6 +140,13 @@ class TurnQueued:
     number: int
     held: bool
     retry_of: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnCancelled:
+    """`reason`: empty for Stop and Cancel; forked, where the history of a fork ends in a turn."""
+
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,14 @@
 
 from sessions_app.eventlog.append import Fenced, GroupResult, append, append_groups
 from sessions_app.eventlog.compact import compact
+from sessions_app.eventlog.copying import (
+    CopiedTurn,
+    copy_history,
+    find_begun_turns,
+    find_following,
+    find_newest_message,
+    hold_log,
+)
 from sessions_app.eventlog.purge import purge_events
 from sessions_app.eventlog.read import (
     StoredEvent,
@@ -19,6 +27,7 @@ from sessions_app.eventlog.refusals import count_refused, refused_writes
 from sessions_app.eventlog.usage import TurnUsage, sum_usage
 
 __all__ = [
+    "CopiedTurn",
     "Fenced",
     "GroupResult",
     "StoredEvent",
@@ -26,10 +35,15 @@ __all__ = [
     "append",
     "append_groups",
     "compact",
+    "copy_history",
     "count_appended",
     "count_refused",
+    "find_begun_turns",
+    "find_following",
+    "find_newest_message",
     "head",
     "heads",
+    "hold_log",
     "purge_events",
     "read_after",
     "read_after_each",

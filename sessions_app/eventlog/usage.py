@@ -1,4 +1,4 @@
-"""What a session's turns used, summed in the log itself."""
+"""What a session's turns used, summed in the log itself. What a fork inherited, its source used."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ SUM = """
 SELECT coalesce(sum((payload->>'input_tokens')::bigint), 0),
        coalesce(sum((payload->>'output_tokens')::bigint), 0)
 FROM sessions_app_event WHERE session_id = %s AND type = 'model.usage'
+  AND seq > (SELECT inherited_seq FROM sessions_app_session WHERE id = session_id)
 GROUP BY turn_id ORDER BY min(seq)
 """
 

@@ -53,7 +53,14 @@ class Session(models.Model):
         max_length=16, choices=choices_of(Visibility), default=Visibility.WORKSPACE
     )
 
-    # The fold of the log: written by eventlog.append alone.
+    # Of a fork. No foreign key: the source may be deleted, and the fork lives on.
+    forked_from_id = models.UUIDField(null=True)
+    forked_from_seq = models.BigIntegerField(null=True, help_text="The message it was made from.")
+    inherited_seq = models.BigIntegerField(
+        default=0, help_text="Up to here the log repeats the source's: nothing of it was done here."
+    )
+
+    # The fold of the log: written by eventlog alone.
     head_seq = models.BigIntegerField(default=0)
     status = models.CharField(
         max_length=16, choices=choices_of(SessionStatus), default=SessionStatus.IDLE
@@ -141,6 +148,11 @@ class Session(models.Model):
                 fields=["ready_at"],
                 condition=models.Q(ready_at__isnull=False),
                 name="session_by_readiness",
+            ),
+            models.Index(
+                fields=["forked_from_id", "-created_at", "-id"],
+                condition=models.Q(forked_from_id__isnull=False),
+                name="session_by_source",
             ),
             models.Index(
                 fields=["root"],

@@ -6,7 +6,12 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from catalog.kinds import ModelRef, ReasoningEffort, Speed
-from catalog.selectors import find_available_model, find_default_model, resolve_model
+from catalog.selectors import (
+    find_available_model,
+    find_default_model,
+    find_model,
+    resolve_model,
+)
 from core.errors import InvalidInput, Unprocessable
 from sessions_app.domain.settings import PartialSettings, Source, TurnSettings, settle
 from sessions_app.models import Session, Turn
@@ -61,6 +66,18 @@ def effective_settings(*, session: Session, change: PartialSettings) -> TurnSett
     """What the session would use next with `change`; None where no source names a model."""
     settings, _ = settle([(Source.NEXT_SEND, change), *_sources(session)])
     return settings
+
+
+def label_of(*, organization_id: UUID, settings: PartialSettings) -> str:
+    """How people read these settings; empty where they name no model, or one that is gone."""
+    if settings.model is None:
+        return ""
+    provider_id, model_id = settings.model
+    ref = find_model(organization_id=organization_id, provider_id=provider_id, model_id=model_id)
+    if ref is None:
+        return ""
+    effort = settings.reasoning_effort
+    return f"{ref.display_name} · {effort}" if effort else ref.display_name
 
 
 def _settle(

@@ -9,9 +9,8 @@ from uuid import UUID
 
 from django.db import transaction
 
-from catalog.kinds import ModelRef
 from catalog.models import Agent
-from catalog.selectors import find_agent, find_model
+from catalog.selectors import find_agent
 from catalog.services import get_or_create_default_agent
 from core.errors import Forbidden, InvalidInput, NotFound
 from core.ids import Prefix, encode_id
@@ -45,6 +44,7 @@ from sessions_app.services.children.starting import (
 from sessions_app.services.model_settings import (
     RequestedSettings,
     effective_settings,
+    label_of,
     resolve_request,
 )
 from sessions_app.services.turns import Prompt, submit_to
@@ -103,7 +103,7 @@ def create_session(*, access: Access, new: NewSession) -> Session:
     title = require_title(new.title)
     metadata = require_metadata(new.metadata)
     if new.visibility is Visibility.PRIVATE:
-        _require_private_allowed(access, grant.organization_id)
+        require_private_allowed(access=access, organization_id=grant.organization_id)
     parent = None
     if new.parent_id is not None:
         parent = hold_parent(access=access, parent_id=new.parent_id, workspace_id=new.workspace_id)
@@ -128,11 +128,11 @@ def create_session(*, access: Access, new: NewSession) -> Session:
         end_user_id=reach.end_user[1] if reach.end_user else "",
         title_source=_title_source(title, new),
         initial_settings=initial.to_json(),
-        model_label=_label(grant.organization_id, initial),
+        model_label=label_of(organization_id=grant.organization_id, settings=initial),
         **(place_below(parent) if parent else {}),
     )
     author = new.by_agent.author if new.by_agent else author_json(access)
-    created = _created(session, author, title, metadata, initial)
+    created = created_draft(session, author=author, title=title, metadata=metadata, initial=initial)
     eventlog.append(session_id=session.pk, drafts=[created])
     if access.user_id is not None and new.by_agent is None:
         PersonalState.objects.create(session=session, user_id=access.user_id, follows=True)
@@ -208,7 +208,8 @@ def _effective_label(session: Session, change: PartialSettings) -> str:
     if settings is None:
         return session.model_label
     named = PartialSettings((settings.provider_id, settings.model_id), settings.reasoning_effort)
-    return _label(session.organization_id, named) or session.model_label
+    label = label_of(organization_id=session.organization_id, settings=named)
+    return label or session.model_label
 
 
 def _when(column: str) -> str:
@@ -237,13 +238,15 @@ def _title_source(title: str, new: NewSession) -> TitleSource:
     return TitleSource.PERSON if new.by_agent is None else TitleSource.GENERATED
 
 
-def _created(
+def created_draft(
     session: Session,
+    *,
     author: Mapping[str, Any],
     title: str,
     metadata: Mapping[str, str],
     initial: PartialSettings,
 ) -> Draft:
+    """What the log of a session that was just made begins with."""
     parent_id = encode_id(Prefix.SESSION, session.parent_id) if session.parent_id else None
     return Draft(
         "session.created",
@@ -315,24 +318,13 @@ def _snapshot(agent: Agent) -> dict[str, Any]:
     }
 
 
-def _label(organization_id: UUID, settings: PartialSettings) -> str:
-    if settings.model is None:
-        return ""
-    provider_id, model_id = settings.model
-    ref = find_model(organization_id=organization_id, provider_id=provider_id, model_id=model_id)
-    return _model_name(ref, settings.reasoning_effort) if ref else ""
-
-
-def _model_name(ref: ModelRef, reasoning_effort: str | None) -> str:
-    return f"{ref.display_name} · {reasoning_effort}" if reasoning_effort else ref.display_name
-
-
 def _merge(present: Mapping[str, str], patch: Mapping[str, str | None]) -> dict[str, str]:
     kept = {key: value for key, value in {**present, **patch}.items() if value is not None}
     return require_metadata(kept)
 
 
-def _require_private_allowed(access: Access, organization_id: UUID) -> None:
+def require_private_allowed(*, access: Access, organization_id: UUID) -> None:
+    """Before a session is made that only its maker sees. Raises Forbidden."""
     if access.user_id is None:
         raise Forbidden(
             "private_needs_a_person",

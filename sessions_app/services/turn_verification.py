@@ -218,8 +218,9 @@ def _fold_waits(session: Session, events: Sequence[StoredEvent]) -> dict[int, _W
             asked[tool_use_id] = event.seq
         elif event.type == "child.awaited":
             tool_use_id = event.data["tool_use_id"]
-            asked[tool_use_id] = called = parse_event_id(tool_use_id)[1]
-            waits[called] = _Wait(event.turn_id, WaitKind.CHILDREN, called)
+            called = parse_event_id(tool_use_id)[1]
+            waits[event.seq] = _Wait(event.turn_id, WaitKind.CHILDREN, called)
+            asked[tool_use_id] = event.seq
         elif event.type in DECISIONS:
             seq = asked.get(event.data["tool_use_id"])
             if seq is not None and waits[seq].status == WaitStatus.OPEN:

@@ -95,7 +95,8 @@ class LiveRenderer:
             return self._grow(item)
         self._growing.pop(item.key, None)
         may_control = may(self.access, Action.SESSION_CONTROL, self.session)
-        html = render_item(item, session=self.session, may_control=may_control)
+        may_fork = may(self.access, Action.SESSION_CREATE, self.session)
+        html = render_item(item, session=self.session, may_control=may_control, may_fork=may_fork)
         patch = {"op": "put", "key": item.key, "html": html}
         return {**patch, "after": self._page.previous_key(item)}
 

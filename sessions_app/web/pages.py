@@ -19,6 +19,7 @@ from sessions_app import selectors
 from sessions_app.listing import Archived, SessionQuery, Sort, list_sessions
 from sessions_app.models import Session
 from sessions_app.services.composer_drafts import get_draft
+from sessions_app.web.forking import kinship
 from sessions_app.web.loading import load_page
 from sessions_app.web.regions import may, note_first_words, session_context
 from sessions_app.web.rendering import render_items
@@ -139,6 +140,7 @@ def show_session(
         session=row,
         zone=zone(request),
         may_control=may(access, Action.SESSION_CONTROL, row),
+        may_fork=may(access, Action.SESSION_CREATE, row),
         token=get_token(request),
         typed=typed,
     )
@@ -157,6 +159,7 @@ def show_session(
         "screen": "session",
         "send_key": uuid.uuid4().hex,
         "rename": "rename" in request.GET,
+        **kinship(access, row),
     }
     if context["may_control"] and context["is_open"]:
         context["draft"] = get_draft(

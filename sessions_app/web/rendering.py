@@ -52,6 +52,7 @@ def render_items(
     session: Session,
     zone: tzinfo,
     may_control: bool = False,
+    may_fork: bool = False,
     token: str = "",
     typed: Typed | None = None,
 ) -> list[Placed]:
@@ -65,7 +66,13 @@ def render_items(
         shown = day if begins else shown
         mark = (day_name(day, today), day.isoformat()) if begins else ("", "")
         markup = render_item(
-            item, session=session, zone=zone, may_control=may_control, token=token, typed=typed
+            item,
+            session=session,
+            zone=zone,
+            may_control=may_control,
+            may_fork=may_fork,
+            token=token,
+            typed=typed,
         )
         placed.append(Placed(markup, *mark))
     return placed
@@ -77,11 +84,13 @@ def render_item(
     session: Session,
     zone: tzinfo | None = None,
     may_control: bool = False,
+    may_fork: bool = False,
     token: str = "",
     typed: Typed | None = None,
     place: str = "",
 ) -> SafeString:
-    """`may_control`: the reader may act on it, where it offers an act.
+    """`may_control`: the reader may act on it, where it offers an act; `may_fork`: make a session
+    of their own from a message.
 
     `token` is for forms that are sent without a script, `place` where such a form comes back to.
     """
@@ -90,6 +99,7 @@ def render_item(
         "zone": zone,
         "session_id": encode_id(Prefix.SESSION, session.pk),
         "may_control": may_control,
+        "may_fork": may_fork,
         "token": token,
         "place": place,
         **_VIEWS.get(item.type, _no_view)(item),

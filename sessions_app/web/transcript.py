@@ -162,7 +162,7 @@ class Transcript:
         changes = self._turn_completed(data)
         item = _item(data, key=data["id"], kind="turn.cancelled")
         author = self._interrupt.get("author") or {}
-        item.facts = {"by": author.get("name", "")}
+        item.facts = {"by": author.get("name", ""), "is_forked": data.get("reason") == "forked"}
         self._interrupt = {}
         return [*changes, self._append(item)]
 
@@ -170,7 +170,7 @@ class Transcript:
         changes = self._turn_completed(data)
         return [*changes, self._append(_item(data, key=data["id"], kind="turn.superseded"))]
 
-    def _held(self, data: Json) -> list[Change]:
+    def _note_by(self, data: Json) -> list[Change]:
         item = _item(data, key=data["id"], kind=data["type"])
         item.facts = {"by": data["author"].get("name", "")}
         held = self._hold_next() if data["type"] == "session.paused" else []
@@ -385,8 +385,9 @@ _HANDLERS: dict[str, Callable[[Transcript, Json], list[Change]]] = {
     "agent.thinking": Transcript._thinking,
     "agent.tool_use": Transcript._tool_use,
     "agent.tool_result": Transcript._tool_result,
-    "session.paused": Transcript._held,
-    "session.resumed": Transcript._held,
+    "session.forked": Transcript._note_by,
+    "session.paused": Transcript._note_by,
+    "session.resumed": Transcript._note_by,
     "agent.question": Transcript._question,
     "user.tool_confirmation": Transcript._decided,
     "user.question_response": Transcript._decided,

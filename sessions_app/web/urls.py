@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from sessions_app.web import acts, control, deciding, pages
+from sessions_app.web import acts, control, deciding, forking, pages
 
 urlpatterns = [
     path("", pages.home),
@@ -28,6 +28,7 @@ urlpatterns = [
     path("s/<str:session>/resume", control.resume),
     path("s/<str:session>/retry", control.retry),
     path("s/<str:session>/cancel", control.cancel),
+    path("s/<str:session>/fork", forking.fork),
     path("s/<str:session>/queue/", control.queue),
     path("s/<str:session>/queue/<str:turn>/edit", control.edit),
     path("s/<str:session>/queue/<str:turn>/move", control.move),

@@ -12,6 +12,15 @@ export function tell(problem) {
   toast({ text: why, seconds: 8 });
 }
 
+// A fork leads to a page of its own; pressed twice it is still one.
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (!form.matches("[data-fork]")) return;
+  if (form.dataset.sent) event.preventDefault();
+  form.dataset.sent = "1";
+});
+addEventListener("pageshow", () => { delete one("[data-fork]")?.dataset.sent; });
+
 // One after the other: each carries the version of the queue that the one before it left.
 let line = Promise.resolve();
 const inTurn = (work) => { line = line.then(work).catch(tell); };

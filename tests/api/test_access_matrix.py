@@ -74,6 +74,7 @@ MATRIX: dict[tuple[str, str], str] = {
     ("POST", "sessions/<str:session_id>/resume"): CONTROL,
     ("POST", "sessions/<str:session_id>/cancel"): "200 200 200 403 403 404 200 200 403" + NO_KEY,
     ("POST", "sessions/<str:session_id>/retry"): CONTROL.replace("200", "202"),
+    ("POST", "sessions/<str:session_id>/fork"): CONTROL.replace("200", "201"),
     ("POST", "workspaces/<str:workspace_id>/pause"): "200 200 403 403 403 404 200 200 403" + NO_KEY,
     ("POST", "workspaces/<str:workspace_id>/resume"): (
         "200 200 403 403 403 404 200 200 403" + NO_KEY

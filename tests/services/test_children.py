@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from core.errors import Conflict, DomainError, Forbidden, InvalidInput, NotFound
+from engine.context import fold
+from engine.ports import LogEvent
 from sessions_app import eventlog
 from sessions_app.domain.vocabulary import AgentAccess, MemoryScope, Visibility
 from sessions_app.models import Session
@@ -14,7 +16,10 @@ from sessions_app.selectors import get_session, list_queue
 from sessions_app.services import attempts
 from sessions_app.services.archiving import archive_session, delete_session, unarchive_session
 from sessions_app.services.attempts import Completed, Failed
+from sessions_app.services.calls import Call
 from sessions_app.services.cancelling import cancel_session
+from sessions_app.services.children.awaiting import wait_for_children
+from sessions_app.services.forking import ForkRequest, fork_session
 from sessions_app.services.holding import pause_session, resume_session
 from sessions_app.services.interruption import interrupt_session
 from sessions_app.services.queueing import QueuedTurn, delete_queued
@@ -22,6 +27,7 @@ from sessions_app.services.sessions import EndUser
 from sessions_app.services.verification import verify_session
 from sessions_app.tree import list_children, read_tree
 from tests.factories import WORKER_TOKEN, Cast, claim, make_session, message, send
+from tests.services.test_turn_machine import call as tool_use
 
 
 def make_child(cast: Cast, parent: Session, *, by: str = "member", **fields: Any) -> Session:
@@ -293,3 +299,46 @@ def test_a_tree_costs_the_same_whatever_its_size(
         read_tree(access=access, session_id=middle.pk)
     with django_assert_num_queries(2):
         list_children(access=access, session_id=root.pk)
+
+
+def test_a_fork_keeps_what_its_source_was_told_of_its_children(cast: Cast) -> None:
+    """The model of the fork reads the same history, results between turns and by calls alike."""
+    parent = make_session(cast)
+    child = make_child(cast, parent)
+    work(cast, child, "Of the first.")
+    send(cast, parent)
+    lease = claim().lease
+    send(cast, child)
+    below = claim().lease
+    (seq,) = attempts.record(lease=lease, drafts=[tool_use()])
+    made = Call(parent.pk, seq, "call_1", "session.wait_children")
+    attempts.record_effect(
+        lease=lease,
+        call=made,
+        effect=lambda held, turn: wait_for_children(held, turn=turn, call=made, named=None),
+    )
+    assert attempts.suspend_turn(lease=lease)
+    attempts.record(lease=below, drafts=[message("Of the second.")])
+    attempts.finish_turn(lease=below, outcome=Completed())
+    lease = claim().lease
+    attempts.record(lease=lease, drafts=[message("So.")])
+    attempts.finish_turn(lease=lease, outcome=Completed())
+    forked = fork_session(access=cast.access("member"), session_id=parent.pk, fork=ForkRequest())
+    assert verify_session(session_id=forked.pk) == []
+    assert forked.parent_id is None
+    texts = [item_texts(session) for session in (parent, forked)]
+    assert texts[0] == texts[1]
+    assert "Of the first." in texts[0][0]
+    (told_ids,) = [r["child_result_ids"] for r in told(forked, "agent.tool_result")]
+    assert told_ids == [told(forked)[1]["id"]]
+
+
+def item_texts(session: Session) -> list[str]:
+    """What the model of the next turn is sent of the past, as texts."""
+    events = eventlog.read_after(session_id=session.pk, after=0, limit=1_000)
+    logged = [
+        LogEvent(e.seq, e.type, f"trn_{e.turn_id.hex}" if e.turn_id else None, e.data)
+        for e in events
+    ]
+    history, _ = fold(logged, turn_id="trn_next", provider_id="")
+    return [item.text for item in history]

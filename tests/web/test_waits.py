@@ -227,7 +227,8 @@ def test_live_frames_end_where_a_reload_begins(asks: Asks, cast: Cast) -> None:
             if patch["op"] == "put":
                 shown[patch["key"]] = patch["html"]
     items = load_page(session=asks.session).transcript.items
-    placed = render_items(items, session=asks.session, zone=zone_of(None), may_control=True)
+    may = {"may_control": True, "may_fork": True}
+    placed = render_items(items, session=asks.session, zone=zone_of(None), **may)
     wanted = {item.key: one.html for item, one in zip(items, placed, strict=True)}
     assert {key: wanted[key] for key in shown} == shown
     assert {f"ask-{approval}", f"ask-{question}"} <= shown.keys()

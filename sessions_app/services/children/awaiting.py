@@ -52,7 +52,7 @@ def wait_for_children(
         session=parent,
         turn=turn,
         kind=WaitKind.CHILDREN,
-        event_seq=call.tool_use_seq,
+        event_seq=parent.head_seq + 1,  # of the child.awaited below: the parent is held
         tool_use_seq=call.tool_use_seq,
         tool_name=call.name,
         request={
