@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.factories import Cast, make_cast
+from tests.factories import Cast
+from tests.staging import stage_cast
 
 TESTS = Path(__file__).parent
 # Folders whose every test drives processes of its own, and fixtures that make a test slow: they
@@ -29,10 +30,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def cast(db: None) -> Cast:
-    return make_cast()
+    return stage_cast()
 
 
 @pytest.fixture
 def committed_cast(transactional_db: None) -> Cast:
     """For tests with several connections: what is made here is committed."""
-    return make_cast()
+    return stage_cast()

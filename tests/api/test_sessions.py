@@ -94,7 +94,7 @@ def test_a_session_may_begin_with_prompts(key: Caller) -> None:
         ({"tools": ["probe.lookup"]}, (400, "not_supported_yet", "tools")),
         ({"tools": []}, (400, "not_supported_yet", "tools")),
         ({"skills": {}}, (400, "not_supported_yet", "skills")),
-        ({"parent_id": {}}, (400, "not_supported_yet", "parent_id")),
+        ({"directory_id": {}}, (400, "not_supported_yet", "directory_id")),
         (
             {"initial_events": [{"type": "user.interrupt"}]},
             (400, "unknown_event_type", "initial_events[0].type"),
