@@ -74,10 +74,11 @@ def test_names_that_no_provider_takes_are_refused(name: str) -> None:
 
 def test_probes_exist_in_development_alone(tmp_path: Path) -> None:
     production = build_registry(is_development=False, home=tmp_path).for_turn(None)
-    assert production.offered(SCRIPTED) == []
+    offered = [spec.name for spec in production.offered(SCRIPTED)]
+    assert offered == ["session.start_child", "session.wait_children", "session.result"]
     development = build_registry(is_development=True, home=tmp_path)
-    assert len(development.for_turn(None).offered(SCRIPTED)) == 7
-    assert development.for_turn(None).offered(ASSISTANT) == []
+    assert len(development.for_turn(None).offered(SCRIPTED)) == 3 + 7
+    assert [spec.name for spec in development.for_turn(None).offered(ASSISTANT)] == offered
 
 
 def test_an_explicit_list_is_taken_verbatim(tmp_path: Path) -> None:

@@ -117,6 +117,7 @@ def said(session: Session) -> list[str]:
 
 
 # ── The exact prefix ──
+@pytest.mark.slow
 def test_a_fork_repeats_up_to_and_including_the_message_with_its_times(cast: Cast) -> None:
     """BR-135, in a session of 300 messages: from the first, a middle and the last."""
     source = make_session(cast, title="Harbour survey")
@@ -506,6 +507,7 @@ def call_much(cast: Cast, session: Session, calls: int) -> None:
     attempts.finish_turn(lease=lease, outcome=Completed())
 
 
+@pytest.mark.slow
 def test_ten_thousand_events_fork_as_a_few_do_whatever_the_planner_expects(cast: Cast) -> None:
     """Statistics from many short sessions let it expect a row or two."""
 
