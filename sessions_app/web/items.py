@@ -98,6 +98,8 @@ SILENT_TYPES = frozenset(
         "model.usage",
         "turn.edited",
         "queue.changed",
+        "child.started",
         "child.awaited",
+        "child.result",
     }
 )
