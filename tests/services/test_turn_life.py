@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from uuid import uuid4
+
 import pytest
 
+from core.clock import now
 from core.errors import Conflict, DomainError, Forbidden, InvalidInput, NotFound
 from sessions_app import eventlog
 from sessions_app.domain.events import DELTA_TYPES
@@ -109,7 +113,7 @@ def test_a_lost_worker_is_replaced_and_the_third_loss_fails_the_turn(cast: Cast)
         lease = claim().lease
         assert lease.attempt == loss
         expire(lease.attempt_id)
-        assert attempts.reap_expired() == 1
+        assert attempts.reap_expired(at=now()) == 1
         with pytest.raises(LeaseLost):
             attempts.record(lease=lease, drafts=[delta("late")])
     turn = Turn.objects.get()
@@ -124,7 +128,7 @@ def test_progress_forgets_earlier_losses(cast: Cast) -> None:
         lease = claim().lease
         attempts.open_step(lease=lease, step=step)
         expire(lease.attempt_id)
-        attempts.reap_expired()
+        attempts.reap_expired(at=now())
     assert Turn.objects.get().status == "recovering"
 
 
@@ -139,12 +143,34 @@ def test_an_orderly_hand_over_is_not_a_loss(cast: Cast) -> None:
     assert session.status == "rescheduling"
 
 
-def test_a_lease_that_ran_out_is_not_revived_by_a_late_heartbeat(cast: Cast) -> None:
+def test_a_lease_that_ran_out_is_prolonged_until_its_attempt_has_been_ended(cast: Cast) -> None:
     send(cast, make_session(cast))
     lease = claim().lease
-    assert attempts.heartbeat(leases=[lease]).alive == {lease.attempt_id}
     expire(lease.attempt_id)
+    assert attempts.heartbeat(leases=[lease]).alive == {lease.attempt_id}
+    assert attempts.reap_expired(at=now()) == 0
+    expire(lease.attempt_id)
+    assert attempts.reap_expired(at=now()) == 1
     assert attempts.heartbeat(leases=[lease]).fenced == {lease.attempt_id}
+
+
+def test_what_ran_out_while_the_database_hung_is_left_alone(cast: Cast) -> None:
+    send(cast, make_session(cast))
+    lease = claim().lease
+    asked_at = now() - timedelta(seconds=5)
+    expire(lease.attempt_id)  # a second ago
+    assert attempts.reap_expired(at=asked_at) == 0
+
+
+def test_a_claim_whose_answer_was_lost_is_found_again(cast: Cast) -> None:
+    send(cast, make_session(cast))
+    claimed = claim()
+    token = claimed.lease.token
+    assert attempts.find_claim(token=token, known=[]) == claimed
+    assert attempts.find_claim(token=token, known=[claimed.lease.attempt_id]) is None
+    assert attempts.find_claim(token=uuid4(), known=[]) is None
+    attempts.hand_over(lease=claimed.lease)
+    assert attempts.find_claim(token=token, known=[]) is None
 
 
 def test_groups_write_the_live_and_name_the_fenced(cast: Cast) -> None:
@@ -172,7 +198,7 @@ def test_the_text_of_a_stale_attempt_fails_no_other_in_its_group(
     send(cast, session)
     stale = claim().lease
     expire(stale.attempt_id)
-    attempts.reap_expired()
+    attempts.reap_expired(at=now())
     live = claim().lease
     groups = [(stale, [delta("late")]), (live, [delta("a"), delta("b")])]
     result = attempts.record_groups(groups=groups if stale_first else groups[::-1])

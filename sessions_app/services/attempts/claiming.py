@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -17,7 +18,7 @@ from sessions_app import eventlog
 from sessions_app.domain.events import Draft
 from sessions_app.domain.settings import PartialSettings, Source, TurnSettings, overlay
 from sessions_app.domain.turns import TurnCommand, next_status
-from sessions_app.domain.vocabulary import SessionStatus, TurnStatus
+from sessions_app.domain.vocabulary import AttemptStatus, SessionStatus, TurnStatus
 from sessions_app.eventlog.announce import announce_turn
 from sessions_app.models import QUEUE_ORDER, Attempt, Session, Turn
 from sessions_app.services.attempts.ending import fail_unstarted
@@ -45,6 +46,16 @@ def claim_turn(*, worker: str, token: UUID) -> Claim | None:
             claim = _claim_in(session, worker, token)
         if claim is not None:
             return claim
+
+
+def find_claim(*, token: UUID, known: Collection[UUID]) -> Claim | None:
+    """A claim that this worker was granted and never heard of: the answer was lost at commit.
+
+    `known` are the attempts that it does run.
+    """
+    granted = Attempt.objects.filter(token=token, status=AttemptStatus.RUNNING)
+    attempt = granted.exclude(pk__in=known).select_related("session", "turn").first()
+    return None if attempt is None else _claim_of(attempt.session, attempt.turn, attempt)
 
 
 def _claim_in(session: Session, worker: str, token: UUID) -> Claim | None:
@@ -146,11 +157,15 @@ def _begin_attempt(
         },
     )
     announce_turn()  # another session may be ready too, and one hint can wake one worker only
+    return _claim_of(session, turn, attempt)
+
+
+def _claim_of(session: Session, turn: Turn, attempt: Attempt) -> Claim:
     snapshot = session.agent_snapshot
     tools = snapshot.get("tools")
     frozen = TurnSettings.from_json(turn.settings or {})
     return Claim(
-        lease=Lease(session.pk, turn.pk, attempt.pk, attempt.number, token),
+        lease=Lease(session.pk, turn.pk, attempt.pk, attempt.number, attempt.token),
         organization_id=session.organization_id,
         workspace_id=session.workspace_id,
         settings=overlay(frozen, PartialSettings.from_json(session.checkpoint_settings)),
