@@ -274,9 +274,7 @@ class TurnLog(Protocol):
     async def settle(self) -> None:
         """Returns when every delta given so far is in the log."""
 
-    async def mark_rescheduling(
-        self, code: str, reason: str, retry_after_seconds: float
-    ) -> None:
+    async def mark_rescheduling(self, code: str, reason: str, retry_after_seconds: float) -> None:
         """The turn waits for its provider. `reason`: the provider's own words, redacted."""
 
     async def mark_running(self) -> None: ...
