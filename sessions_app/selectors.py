@@ -11,9 +11,9 @@ from django.db.models import QuerySet
 from core.errors import InvalidInput, NotFound
 from orgs.access import Access
 from sessions_app import eventlog
-from sessions_app.domain.vocabulary import STARTED_UNFINISHED, TurnStatus, WaitStatus
+from sessions_app.domain.vocabulary import STARTED_UNFINISHED, TurnStatus
 from sessions_app.eventlog import StoredEvent
-from sessions_app.models import QUEUE_ORDER, Session, Turn, Wait
+from sessions_app.models import QUEUE_ORDER, Session, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +66,6 @@ def list_queue(*, access: Access, session_id: UUID) -> Queue:
     session = get_session(access=access, session_id=session_id)
     queued = session.turns.filter(status=TurnStatus.QUEUED).select_related("author", "author_key")
     return Queue(list(queued.order_by(*QUEUE_ORDER)), session.queue_version)
-
-
-def list_pending(*, access: Access, session_id: UUID) -> list[Wait]:
-    """What this session asks people and nobody has decided, oldest first."""
-    session = get_session(access=access, session_id=session_id)
-    waits = list(session.waits.filter(status=WaitStatus.OPEN).order_by("event_seq"))
-    for wait in waits:
-        wait.session = session
-    return waits
 
 
 def find_oldest_unfinished_turn(*, access: Access, session_id: UUID) -> Turn | None:

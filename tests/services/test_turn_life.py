@@ -18,7 +18,7 @@ from sessions_app.services.attempts import Completed, Failed, LeaseLost
 from sessions_app.services.interruption import interrupt_session
 from sessions_app.services.turns import Prompt, submit_prompt
 from sessions_app.services.verification import verify_session
-from tests.factories import Cast, claim, delta, make_session, message, send
+from tests.factories import Cast, claim, delta, expire, make_session, message, send
 
 
 def types_of(session: Session) -> list[str]:
@@ -270,13 +270,3 @@ def test_an_unknown_delivery_is_refused(cast: Cast) -> None:
             session_id=session.pk,
             prompt=Prompt(content="Hi", delivery="later"),
         )
-
-
-def expire(attempt_id: object) -> None:
-    from datetime import timedelta
-
-    from django.db.models.functions import Now
-
-    from sessions_app.models import Attempt
-
-    Attempt.objects.filter(pk=attempt_id).update(lease_expires_at=Now() - timedelta(seconds=1))
