@@ -172,7 +172,9 @@ class Worker:
             granted = attempts.find_claim(token=self.token, known=running)
             if granted and attempts.heartbeat(leases=[granted.lease]).alive:
                 return granted
-        return attempts.claim_turn(worker=self.name, token=self.token)
+        # Two such turns in one process: one that kills it would take the other along to its end.
+        is_risking = any(running.claim.is_last_chance for running in self._running.copy().values())
+        return attempts.claim_turn(worker=self.name, token=self.token, may_risk=not is_risking)
 
     def _start(self, claim: Claim, deadline: float) -> None:
         running = Running(claim, deadline)

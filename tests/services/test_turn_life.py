@@ -18,7 +18,7 @@ from sessions_app.services.attempts import Completed, Failed, LeaseLost
 from sessions_app.services.interruption import interrupt_session
 from sessions_app.services.turns import Prompt, submit_prompt
 from sessions_app.services.verification import verify_session
-from tests.factories import Cast, claim, delta, expire, make_session, message, send
+from tests.factories import WORKER_TOKEN, Cast, claim, delta, expire, make_session, message, send
 
 
 def types_of(session: Session) -> list[str]:
@@ -120,6 +120,22 @@ def test_a_lost_worker_is_replaced_and_the_third_loss_fails_the_turn(cast: Cast)
     assert turn.status == "failed"
     assert turn.error["code"] == "worker_lost"
     assert verify_session(session_id=session.pk) == []
+
+
+def test_a_turn_on_its_last_chance_is_left_to_whoever_has_no_other(cast: Cast) -> None:
+    risky = make_session(cast)
+    send(cast, risky)
+    for _ in range(2):
+        expire(claim().lease.attempt_id)
+        attempts.reap_expired(at=now())
+    send(cast, make_session(cast))
+    other = attempts.claim_turn(worker="test", token=WORKER_TOKEN, may_risk=False)
+    assert other is not None
+    assert not other.is_last_chance
+    assert other.lease.session_id != risky.pk
+    assert attempts.claim_turn(worker="test", token=WORKER_TOKEN, may_risk=False) is None
+    last = claim()
+    assert (last.lease.session_id, last.is_last_chance) == (risky.pk, True)
 
 
 def test_progress_forgets_earlier_losses(cast: Cast) -> None:

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Exists, OuterRef
 from django.db.models.functions import Now
 
 from catalog.kinds import ModelRef
@@ -28,24 +29,31 @@ from sessions_app.services.holding import inherit_hold
 from sessions_app.services.model_settings import settle_turn
 
 
-def claim_turn(*, worker: str, token: UUID) -> Claim | None:
+def claim_turn(*, worker: str, token: UUID, may_risk: bool = True) -> Claim | None:
     """The next turn that may run, as a new attempt of this worker; None when there is none.
 
-    `token` is unique to the worker's process, whatever its host is called.
+    `token` is unique to the worker's process, whatever its host is called. Unless it `may_risk`
+    it, no turn that one more loss would end.
     """
+    ready = Session.objects.filter(ready_at__lte=Now())
+    if not may_risk:
+        risky = Turn.objects.filter(pk=OuterRef("started_turn_id"), losses__gte=last_chance())
+        ready = ready.exclude(Exists(risky))
     while True:
         with transaction.atomic():
             session = (
-                Session.objects.filter(ready_at__lte=Now())
-                .order_by("ready_at")
-                .select_for_update(no_key=True, skip_locked=True)
-                .first()
+                ready.order_by("ready_at").select_for_update(no_key=True, skip_locked=True).first()
             )
             if session is None:
                 return None
             claim = _claim_in(session, worker, token)
         if claim is not None:
             return claim
+
+
+def last_chance() -> int:
+    """From so many losses on the next one ends a turn."""
+    return max(1, settings.MAX_LOSSES - 1)
 
 
 def find_claim(*, token: UUID, known: Collection[UUID]) -> Claim | None:
@@ -173,5 +181,5 @@ def _claim_of(session: Session, turn: Turn, attempt: Attempt) -> Claim:
         tools=None if tools is None else tuple(tools),
         start_seq=turn.prompt_seq,
         step=turn.step_count + 1,
-        losses=turn.losses,
+        is_last_chance=turn.losses >= last_chance(),
     )
