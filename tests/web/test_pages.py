@@ -473,4 +473,5 @@ def test_the_badge_of_each_session_says_what_the_api_says(cast: Cast) -> None:
             session.public_id,
             "running" if session is running else "idle",
         )
-        assert ('class="state is-working"' in page) is (told["status"] == "running")
+        badge = page.split('data-region="state"')[1].split("data-region=")[0]
+        assert ('class="state is-working"' in badge) is (told["status"] == "running")
