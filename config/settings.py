@@ -213,15 +213,26 @@ def _database(url: str) -> dict[str, Any]:
         "pool": {
             "min_size": 0,
             "max_size": DB_POOL_SIZE,
-            "timeout": 10,
+            "timeout": 5,  # then the request is refused as unavailable
             "max_idle": 60,
+            # Its pauses grow for as long as it tries: so it gives up soon, and the next request
+            # after an outage begins anew.
+            "reconnect_timeout": 2,
         },
         "application_name": env.text("SEDERUNT_PROCESS", "sederunt"),
+        # A standby may lag behind: nothing is read from it, or streams would see logs shrink.
+        "target_session_attrs": "read-write",
+        "connect_timeout": 5,
+        # A server that vanished without a word is noticed within about ten seconds.
+        "keepalives_idle": 5,
+        "keepalives_interval": 2,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 10_000,
     }
     if "sslmode" in query:
         options["sslmode"] = query["sslmode"]
     return {
-        "ENGINE": "django.db.backends.postgresql",
+        "ENGINE": "core.postgres",
         "NAME": unquote(parts.path.lstrip("/")),
         "USER": unquote(parts.username or ""),
         "PASSWORD": unquote(parts.password or ""),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
 from django.db import connection
 
 from sessions_app.services.attempts import reap_expired
@@ -9,18 +12,67 @@ from sessions_app.services.settling import expire_waits
 
 # A number of our own among the server's advisory locks.
 CHORES_LOCK = 5_337_001
+# Two looks at the database that lie further apart than this: it may have been away in between.
+GAP_MAX = timedelta(seconds=2.5)
 
 
-def reap_if_chosen() -> int:
-    """Do the chores, unless another worker is at it; returns how many attempts were lost."""
+@dataclass(slots=True)
+class Contact:
+    """Since when the database has been there without a gap, by its own clock.
+
+    By its own clock a gap is seen whatever it was: an outage, a connection that hung, this process
+    frozen, the machine asleep.
+    """
+
+    since: datetime | None = None
+    last: datetime | None = None
+
+    def note(self, at: datetime) -> None:
+        if self.since is None or self.last is None or not self.last <= at <= self.last + GAP_MAX:
+            self.since = at
+        self.last = at
+
+    def lose(self) -> None:
+        self.since = self.last = None
+
+    def has_lasted(self, seconds: float) -> bool:
+        if self.since is None or self.last is None:
+            return False
+        return self.last - self.since >= timedelta(seconds=seconds)
+
+
+class Chores:
+    """Those of one worker. `grace_seconds`: after an outage leases are left alone for so long,
+    so that whoever still works on them can say so first.
+    """
+
+    def __init__(self, grace_seconds: float) -> None:
+        self._grace_seconds = grace_seconds
+        self._contact = Contact()
+
+    def do(self) -> int:
+        """Unless another worker is at it; returns how many attempts were lost."""
+        try:
+            return self._do()
+        except BaseException:
+            self._contact.lose()
+            raise
+
+    def _do(self) -> int:
+        is_chosen, at = _ask("SELECT pg_try_advisory_lock(%s), clock_timestamp()")
+        self._contact.note(at)
+        if not is_chosen:
+            return 0
+        try:
+            expire_waits()
+            return reap_expired(at=at) if self._contact.has_lasted(self._grace_seconds) else 0
+        finally:
+            _, at = _ask("SELECT pg_advisory_unlock(%s), clock_timestamp()")
+            self._contact.note(at)
+
+
+def _ask(statement: str) -> tuple[bool, datetime]:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s)", [CHORES_LOCK])
-        (is_chosen,) = cursor.fetchone()
-    if not is_chosen:
-        return 0
-    try:
-        expire_waits()
-        return reap_expired()
-    finally:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_unlock(%s)", [CHORES_LOCK])
+        cursor.execute(statement, [CHORES_LOCK])
+        answer, at = cursor.fetchone()
+    return answer, at

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.conf import settings
 
+from engine.database import RETURN_SECONDS
 from engine.loop import Limits
 from engine.tools.registry import ToolRegistry, build_registry
 from engine.worker import WorkerSettings
@@ -18,6 +19,7 @@ def worker_settings() -> WorkerSettings:
         grace_seconds=settings.HANDOVER_GRACE_SECONDS,
         flush_seconds=settings.JOURNAL_FLUSH_MS / 1000,
         flush_characters=settings.JOURNAL_FLUSH_BYTES,
+        return_grace_seconds=settings.HEARTBEAT_SECONDS + RETURN_SECONDS,
         limits=Limits(
             tries=settings.PROVIDER_MAX_TRIES, tool_event_max_bytes=settings.TOOL_EVENT_MAX_BYTES
         ),

@@ -20,7 +20,19 @@ log = structlog.get_logger(__name__)
 # What a lost or restarting server looks like; a deadlock too, which was rolled back.
 CONNECTION_ERRORS = (OperationalError, InterfaceError)
 MAX_PAUSE_SECONDS = 1.0
-CONNECT_TIMEOUT_SECONDS = 5
+# A server that is back is met again within one pause, and the time that a connection takes.
+RETURN_SECONDS = 2 * MAX_PAUSE_SECONDS
+# What tells a server that is down, or takes no writes, from a network that lost it: nobody listens
+# where it stood, or it says so itself. These are the words of libpq and of the server, which give
+# no code while one connects; anything else, another language too, counts as the network.
+_DOWN = (
+    "Connection refused",
+    "No such file or directory",
+    "the database system is ",
+    "session is read-only",
+    "in a read-only transaction",
+    "during recovery",
+)
 
 
 class Pauses:
@@ -32,6 +44,11 @@ class Pauses:
     async def wait(self) -> None:
         pause, self._next = self._next, min(self._next * 2, MAX_PAUSE_SECONDS)
         await asyncio.sleep(pause)
+
+
+def is_down(error: Exception) -> bool:
+    """Whether this error shows that the server takes no writes from anybody at the moment."""
+    return any(words in str(error) for words in _DOWN)
 
 
 async def patiently(func: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -77,6 +94,5 @@ def keep_connections_per_thread() -> None:
     """
     default = connections.settings["default"]
     default["OPTIONS"].pop("pool", None)
-    default["OPTIONS"]["connect_timeout"] = CONNECT_TIMEOUT_SECONDS
     default["CONN_MAX_AGE"] = None
     default["CONN_HEALTH_CHECKS"] = True

@@ -124,7 +124,7 @@ class TurnLoop:
     async def _ask_model(self, state: TurnState, task: TurnTask) -> Failed | None:
         model = await self.log.open_step(state.step)
         try:
-            response = await _unless_stopped(self._request(model, state, task), task.stop)
+            response = await _unless(task.stop.wait(), self._request(model, state, task))
         except ProviderError as error:
             return await self._pause_or_fail(error, state, task)
         facts = seal(response, model, state.step)
@@ -152,8 +152,8 @@ class TurnLoop:
         pause = self._pause(error, tries)
         if not error.retryable or tries >= self.limits.tries or pause is None:
             return Failed(error.code, describe(error.code, error.reason))
-        await self.log.mark_rescheduling(error.code, pause)
-        await _unless_stopped(self.clock.sleep(pause), task.stop)
+        await self.log.mark_rescheduling(error.code, error.reason, pause)
+        await _unless(task.stop.wait(), self.clock.sleep(pause))
         await self.log.mark_running()
         self._events = list(await self.log.read())
         return None
@@ -207,7 +207,7 @@ class TurnLoop:
             call_key(task.turn_id, call),
             call.tool_use_id,
         )
-        output = await self._run_call(call, state, context)
+        output = await self._run_call(call, state, context, task)
         self._own_calls.discard(call.tool_use_id)
         if isinstance(output, Effect):
             await self.log.apply(output, context, call.name)
@@ -224,7 +224,7 @@ class TurnLoop:
             self._note(await self.log.record([fact]))
 
     async def _run_call(
-        self, call: OpenCall, state: TurnState, context: ToolContext
+        self, call: OpenCall, state: TurnState, context: ToolContext, task: TurnTask
     ) -> ToolOutput | Asked | Effect | None:
         """None: it may have run before, and nobody knows how it ended."""
         model = state.asked_by or ModelChoice("", "")
@@ -233,7 +233,7 @@ class TurnLoop:
         problem = find_problem(call, tool, known, state.allowed_tools)
         if problem is not None or tool is None:
             return ToolOutput(problem or "", is_error=True)
-        return await run_tool(tool, call, context) if await self._may_run(call, tool) else None
+        return await _run(tool, call, context, task) if await self._may_run(call, tool) else None
 
     async def _may_run(self, call: OpenCall, tool: Tool) -> bool:
         """Not if another attempt began it, unless that does no harm. An approved one is marked."""
@@ -251,10 +251,28 @@ class TurnLoop:
                 self._own_calls.add(str(event.body["id"]))
 
 
-async def _unless_stopped(work: Coroutine[Any, Any, T], stop: asyncio.Event) -> T:
-    """The result of `work`, unless `stop` comes first: then it is ended, and _Stopping raised."""
+async def _run(
+    tool: Tool, call: OpenCall, context: ToolContext, task: TurnTask
+) -> ToolOutput | Asked | Effect | None:
+    """None: it was cut because the turn may be another attempt's, and nobody knows how it ended."""
+    running = run_tool(tool, call, context)
+    if tool.spec.repeatable:
+        return await running
+    try:
+        await task.tenure.until_sure()
+    except BaseException:
+        running.close()
+        raise
+    try:
+        return await _unless(task.tenure.until_doubted(), running)
+    except _Stopping:
+        return None
+
+
+async def _unless(event: Coroutine[Any, Any, Any], work: Coroutine[Any, Any, T]) -> T:
+    """The result of `work`, unless `event` comes first: then it is ended, and _Stopping raised."""
     task = asyncio.ensure_future(work)
-    stopped = asyncio.ensure_future(stop.wait())
+    stopped = asyncio.ensure_future(event)
     try:
         await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
         if not task.done():

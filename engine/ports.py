@@ -294,7 +294,8 @@ class TurnLog(Protocol):
     async def settle(self) -> None:
         """Returns when every delta given so far is in the log."""
 
-    async def mark_rescheduling(self, code: str, retry_after_seconds: float) -> None: ...
+    async def mark_rescheduling(self, code: str, reason: str, retry_after_seconds: float) -> None:
+        """The turn waits for its provider. `reason`: the provider's own words, redacted."""
 
     async def mark_running(self) -> None: ...
 
@@ -332,6 +333,35 @@ class Waiting:
 Outcome: TypeAlias = Completed | Failed | HandedOver | Waiting
 
 
+class Tenure:
+    """Whether the turn is surely still this attempt's. In doubt nothing may begin, nor go on, that
+    another attempt might do a second time.
+    """
+
+    def __init__(self) -> None:
+        self._sure = asyncio.Event()
+        self._sure.set()
+        self._doubted = asyncio.Event()
+
+    @property
+    def is_sure(self) -> bool:
+        return self._sure.is_set()
+
+    def doubt(self) -> None:
+        self._sure.clear()
+        self._doubted.set()
+
+    def confirm(self) -> None:
+        self._doubted.clear()
+        self._sure.set()
+
+    async def until_sure(self) -> None:
+        await self._sure.wait()
+
+    async def until_doubted(self) -> None:
+        await self._doubted.wait()
+
+
 @dataclass(frozen=True, slots=True)
 class TurnTask:
     """What the loop is asked to do. `stop` set: end at the next place that loses nothing."""
@@ -340,3 +370,4 @@ class TurnTask:
     turn_id: str
     instructions: str
     stop: asyncio.Event = field(default_factory=asyncio.Event)
+    tenure: Tenure = field(default_factory=Tenure)

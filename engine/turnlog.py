@@ -77,13 +77,13 @@ class DurableTurnLog:
     async def settle(self) -> None:
         await self._entry.settle()
 
-    async def mark_rescheduling(self, code: str, retry_after_seconds: float) -> None:
+    async def mark_rescheduling(self, code: str, reason: str, retry_after_seconds: float) -> None:
         await self._entry.settle()
         await self._call(
             attempts.mark_rescheduling,
             lease=self._lease,
             code=code,
-            message=describe(code),
+            message=describe(code, reason),
             retry_after_seconds=retry_after_seconds,
         )
 

@@ -19,13 +19,13 @@ import structlog
 
 from core.bus import RESYNC, listen
 from core.ids import Prefix, encode_id
-from engine.chores import reap_if_chosen
+from engine.chores import Chores
 from engine.clock import SystemClock
-from engine.database import CONNECTION_ERRORS, Lane, Pauses
+from engine.database import CONNECTION_ERRORS, Lane, Pauses, is_down
 from engine.failures import describe
 from engine.journal import Journal, JournalEntry
 from engine.loop import Limits, TurnLoop
-from engine.ports import Failed, Fenced, HandedOver, Outcome, TurnTask
+from engine.ports import Failed, Fenced, HandedOver, Outcome, Tenure, TurnTask
 from engine.providers.registry import ProviderRegistry
 from engine.tools.registry import ToolRegistry
 from engine.turnlog import DurableTurnLog, ServiceStore, end_attempt
@@ -51,6 +51,8 @@ class WorkerSettings:
     grace_seconds: float
     flush_seconds: float
     flush_characters: int
+    # After an outage of the database: until every worker that lives has had its heartbeat.
+    return_grace_seconds: float
     limits: Limits = field(default_factory=Limits)
 
 
@@ -61,6 +63,7 @@ class Running:
     claim: Claim
     deadline: float
     stop: asyncio.Event = field(default_factory=asyncio.Event)
+    tenure: Tenure = field(default_factory=Tenure)
     is_fenced: bool = False
     entry: JournalEntry | None = None
     work: asyncio.Task[Outcome] | None = None
@@ -68,6 +71,10 @@ class Running:
     @property
     def lease(self) -> Lease:
         return self.claim.lease
+
+    def prolong(self, deadline: float) -> None:
+        self.deadline = max(self.deadline, deadline)
+        self.tenure.confirm()
 
     def fence(self) -> None:
         """The attempt is stale: it stops at once, and writes nothing more, nor what waits."""
@@ -95,6 +102,7 @@ class Worker:
         self._clock = SystemClock()
         self._control = Lane("control")
         self._chores = Lane("chores")
+        self._common = Chores(settings.return_grace_seconds)
         self._running: dict[UUID, Running] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopping = asyncio.Event()
@@ -136,27 +144,37 @@ class Worker:
 
     async def _claim(self) -> None:
         pauses = Pauses()
+        in_doubt = False
         while not self._stopping.is_set():
             self._claim_now.clear()
             claim = None
             if len(self._running) < self._settings.concurrency:
                 asked_at = self._clock.monotonic()
                 try:
-                    claim = await self._control.call(
-                        attempts.claim_turn,
-                        worker=self.name,
-                        token=self.token,
-                    )
+                    running = list(self._running) if in_doubt else None
+                    claim = await self._control.call(self._claim_one, running)
                 except CONNECTION_ERRORS as error:
                     log.warning("claim_waits_for_database", error=type(error).__name__)
+                    in_doubt = True
                     await pauses.wait()
                     continue
+                in_doubt = False
             pauses = Pauses()
             if claim is not None:
                 self._start(claim, asked_at + self._settings.lease_seconds)
                 continue
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._claim_now.wait(), self._settings.poll_seconds)
+
+    def _claim_one(self, running: list[UUID] | None) -> Claim | None:
+        """`running`, after an outage: it may have hidden that a claim beyond those was granted."""
+        if running is not None:
+            granted = attempts.find_claim(token=self.token, known=running)
+            if granted and attempts.heartbeat(leases=[granted.lease]).alive:
+                return granted
+        # Two such turns in one process: one that kills it would take the other along to its end.
+        is_risking = any(running.claim.is_last_chance for running in self._running.copy().values())
+        return attempts.claim_turn(worker=self.name, token=self.token, may_risk=not is_risking)
 
     def _start(self, claim: Claim, deadline: float) -> None:
         running = Running(claim, deadline)
@@ -198,6 +216,7 @@ class Worker:
             turn_id=encode_id(Prefix.TURN, claim.lease.turn_id),
             instructions=claim.instructions,
             stop=running.stop,
+            tenure=running.tenure,
         )
         return await loop.run(task)
 
@@ -232,32 +251,44 @@ class Worker:
         pauses = Pauses()
         while True:
             self._beat_now.clear()
+            asked_at = self._clock.monotonic()
             try:
-                await self._beat_once()
+                await self._beat_once(asked_at)
             except CONNECTION_ERRORS as error:
                 log.warning("heartbeat_waits_for_database", error=type(error).__name__)
+                if is_down(error):
+                    self._sit_out(asked_at)
                 await pauses.wait()
                 continue
             pauses = Pauses()
+            # An answer that came late has prolonged the leases by less than they should be.
+            late = self._clock.monotonic() - asked_at
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._beat_now.wait(), self._settings.heartbeat_seconds)
+                await asyncio.wait_for(
+                    self._beat_now.wait(), max(0.0, self._settings.heartbeat_seconds - late)
+                )
 
-    async def _beat_once(self) -> None:
+    async def _beat_once(self, asked_at: float) -> None:
         asked = list(self._running.values())
         if not asked:
             return
-        asked_at = self._clock.monotonic()
         beats = await self._control.call(
             attempts.heartbeat, leases=[running.lease for running in asked]
         )
         for running in asked:
             if running.lease.attempt_id in beats.alive:
-                running.deadline = asked_at + self._settings.lease_seconds
+                running.prolong(asked_at + self._settings.lease_seconds)
                 if running.lease.attempt_id in beats.held:
                     self._hold(running)
             elif running.lease.attempt_id in beats.fenced and not running.is_fenced:
                 log.info("attempt_fenced", attempt=str(running.lease.attempt_id))
                 running.fence()
+
+    def _sit_out(self, asked_at: float) -> None:
+        """The server itself is down: nobody ends an attempt now, nor in its first seconds back."""
+        for running in self._running.values():
+            if running.tenure.is_sure:
+                running.prolong(asked_at + self._settings.return_grace_seconds)
 
     def _hold(self, running: Running) -> None:
         """The session was paused: the model stops at once, a started call has its grace."""
@@ -268,14 +299,17 @@ class Worker:
             asyncio.get_running_loop().call_later(self._settings.grace_seconds, running.work.cancel)
 
     async def _watch_leases(self) -> None:
-        """A lease that could not be prolonged in time is lost, whatever the database may say."""
+        """A lease that could not be prolonged in time may be another's by now: that is for the
+        database to say. Until it has, nothing is done that could be done twice.
+        """
         while True:
             await asyncio.sleep(LEASE_CHECK_SECONDS)
             now = self._clock.monotonic()
             for running in list(self._running.values()):
-                if running.deadline < now and not running.is_fenced:
-                    log.warning("lease_ran_out", attempt=str(running.lease.attempt_id))
-                    running.fence()
+                if running.deadline < now and running.tenure.is_sure and not running.is_fenced:
+                    log.warning("lease_in_doubt", attempt=str(running.lease.attempt_id))
+                    running.tenure.doubt()
+                    self._beat_now.set()
 
     async def _listen(self) -> None:
         """Hints spare waiting; a lost one costs a poll, or a heartbeat."""
@@ -294,7 +328,7 @@ class Worker:
     async def _do_chores(self) -> None:
         while True:
             try:
-                await self._chores.call(reap_if_chosen)
+                await self._chores.call(self._common.do)
             except CONNECTION_ERRORS as error:
                 log.warning("chores_wait_for_database", error=type(error).__name__)
             await asyncio.sleep(CHORES_SECONDS)

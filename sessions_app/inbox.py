@@ -1,4 +1,4 @@
-"""What waits for people, over all sessions that one sees and may control."""
+"""What waits for people: in one session, and over all that one sees and may control."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from core.cursors import decode_cursor, encode_cursor
 from core.errors import InvalidInput
 from orgs.access import Access
 from orgs.roles import Action
-from sessions_app.domain.vocabulary import WaitKind, WaitStatus
 from sessions_app.models import Session, Wait
+from sessions_app.models.wait import ASKS_PEOPLE
+from sessions_app.selectors import get_session
 
 
 @dataclass(frozen=True, slots=True)
-class InboxPage:
+class WaitPage:
     rows: list[Wait]
     next_page: str | None
 
@@ -30,13 +31,28 @@ def list_inbox(
     descending: bool = False,
     limit: int = 20,
     page: str = "",
-) -> InboxPage:
+) -> WaitPage:
     """Open approvals and questions, the longest wait first unless `descending`. One query.
 
     A workspace that one may not control has none. Raises InvalidInput for a bent cursor.
     """
     waits = _open_waits(access, workspace_id)
-    fingerprint = f"inbox:{workspace_id}:{descending}"
+    return _page(waits, f"inbox:{workspace_id}:{descending}", limit, page, descending=descending)
+
+
+def list_pending(*, access: Access, session_id: UUID, limit: int = 20, page: str = "") -> WaitPage:
+    """What this session asks people and nobody has decided, oldest first.
+
+    Raises NotFound, and InvalidInput for a bent cursor.
+    """
+    session = get_session(access=access, session_id=session_id)
+    waits = session.waits.filter(ASKS_PEOPLE)
+    return _page(waits, f"pending:{session.pk}", limit, page)
+
+
+def _page(
+    waits: QuerySet[Wait], fingerprint: str, limit: int, page: str, *, descending: bool = False
+) -> WaitPage:
     if page:
         side = "pk__lt" if descending else "pk__gt"
         waits = waits.filter(**{side: _position(fingerprint, page)})
@@ -44,7 +60,7 @@ def list_inbox(
     found = list(ordered.order_by("-pk" if descending else "pk")[: limit + 1])
     kept = _within_bounds(found[:limit])
     more = len(found) > len(kept)
-    return InboxPage(kept, encode_cursor(fingerprint, [kept[-1].pk.hex]) if more else None)
+    return WaitPage(kept, encode_cursor(fingerprint, [kept[-1].pk.hex]) if more else None)
 
 
 def count_inbox(*, access: Access, at_most: int = 100) -> int:
@@ -58,8 +74,7 @@ def _open_waits(access: Access, workspace_id: UUID | None) -> QuerySet[Wait]:
     )
     if workspace_id is not None:
         sessions = sessions.filter(workspace_id=workspace_id)
-    waits = Wait.objects.filter(status=WaitStatus.OPEN, session__in=sessions)
-    return waits.exclude(kind=WaitKind.CHILDREN)
+    return Wait.objects.filter(ASKS_PEOPLE, session__in=sessions)
 
 
 def _within_bounds(waits: list[Wait]) -> list[Wait]:

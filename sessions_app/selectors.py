@@ -12,9 +12,9 @@ from django.db.models import QuerySet
 from core.errors import NotFound
 from orgs.access import Access
 from sessions_app import eventlog
-from sessions_app.domain.vocabulary import STARTED_UNFINISHED, TurnStatus, WaitKind, WaitStatus
+from sessions_app.domain.vocabulary import STARTED_UNFINISHED, TurnStatus
 from sessions_app.eventlog import StoredEvent, TurnUsage
-from sessions_app.models import QUEUE_ORDER, Session, Turn, Wait
+from sessions_app.models import QUEUE_ORDER, Session, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +87,6 @@ def list_queue(*, access: Access, session_id: UUID) -> Queue:
     session = get_session(access=access, session_id=session_id)
     queued = session.turns.filter(status=TurnStatus.QUEUED).select_related("author", "author_key")
     return Queue(list(queued.order_by(*QUEUE_ORDER)), session.queue_version)
-
-
-def list_pending(*, access: Access, session_id: UUID) -> list[Wait]:
-    """What this session asks people and nobody has decided, oldest first."""
-    session = get_session(access=access, session_id=session_id)
-    asked = session.waits.filter(status=WaitStatus.OPEN).exclude(kind=WaitKind.CHILDREN)
-    waits = list(asked.order_by("event_seq"))
-    for wait in waits:
-        wait.session = session
-    return waits
 
 
 def find_oldest_unfinished_turn(*, access: Access, session_id: UUID) -> Turn | None:

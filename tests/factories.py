@@ -5,7 +5,10 @@ from __future__ import annotations
 import itertools
 import uuid
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
+
+from django.db.models.functions import Now
 
 from catalog.services import create_demo_provider
 from orgs.access import Access
@@ -21,7 +24,7 @@ from orgs.services import (
     create_workspace,
 )
 from sessions_app.domain.events import Draft
-from sessions_app.models import Session
+from sessions_app.models import Attempt, Session
 from sessions_app.services.attempts import Claim, claim_turn
 from sessions_app.services.sessions import NewSession, create_session
 from sessions_app.services.turns import Prompt, Receipt, submit_prompt
@@ -134,6 +137,11 @@ def claim(*, worker: str = "test", token: uuid.UUID = WORKER_TOKEN) -> Claim:
     claimed = claim_turn(worker=worker, token=token)
     assert claimed is not None
     return claimed
+
+
+def expire(attempt_id: uuid.UUID) -> None:
+    """Its lease ran out a second ago."""
+    Attempt.objects.filter(pk=attempt_id).update(lease_expires_at=Now() - timedelta(seconds=1))
 
 
 def delta(text: str, message_id: str = "msg_" + "0" * 32) -> Draft:

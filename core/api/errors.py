@@ -6,6 +6,7 @@ Clients branch on `code`; `docs/compatibility.md` lists the codes.
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +16,7 @@ from django.core.exceptions import PermissionDenied, RequestDataTooBig, Suspicio
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
+from django.shortcuts import render
 from django.views import defaults
 from rest_framework import exceptions
 from rest_framework.response import Response
@@ -184,7 +186,13 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponseBa
 
 
 def server_error(request: HttpRequest) -> HttpResponseBase:
-    """`handler500`: Django has logged the error already."""
+    """`handler500`: what no view has caught. Django has logged it already.
+
+    It is called while that error is being handled; one of the database is an outage, not ours.
+    """
+    error = sys.exception()
+    if isinstance(error, OperationalError | InterfaceError):
+        return _unavailable(error, request)
     if not _is_api(request):
         return defaults.server_error(request)
     problem = Problem(
@@ -192,6 +200,15 @@ def server_error(request: HttpRequest) -> HttpResponseBase:
     )
     content = orjson.dumps(problem.body(request_id_of(request)))
     return HttpResponse(content, content_type="application/json", status=500)
+
+
+def _unavailable(error: Exception, request: HttpRequest) -> HttpResponseBase:
+    if _is_api(request):
+        return error_response(error, request)
+    # Without the request: what it knows of the person would have to be asked of the database.
+    page = render(None, "503.html", status=503)
+    page["retry-after"] = str(RETRY_UNAVAILABLE_SECONDS)
+    return page
 
 
 def _is_api(request: HttpRequest) -> bool:

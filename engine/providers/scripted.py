@@ -21,6 +21,7 @@ from engine.ports import (
     Finish,
     HistoryItem,
     ModelRequest,
+    ProviderError,
     StreamPart,
     TextDelta,
     ThinkingDelta,
@@ -36,11 +37,18 @@ class _Strict(BaseModel):
 
 
 class Failure(_Strict):
-    """A failing answer of the provider: HTTP status, `retry_after` in seconds, its own words."""
+    """A failing answer of the provider: HTTP status, `retry_after` in seconds, its own words.
+
+    `after`: so many chunks of the answer come first.
+    """
 
     status: int = Field(ge=400, le=599)
     retry_after: float | None = Field(default=None, ge=0)
     message: str = ""
+    after: int = Field(default=0, ge=0)
+
+    def error(self) -> ProviderError:
+        return error_from_status(self.status, self.message, retry_after=self.retry_after)
 
 
 class Call(_Strict):
@@ -105,14 +113,20 @@ class ScriptedProvider:
         place = request.position.responses
         element = script.elements[place] if place < len(script.elements) else Element()
         await _pause(element.hang_ms)
-        _fail_if_told(script, place, request.position.failures)
+        failure = _due_failure(script, place, request.position.failures)
         text = element.say
         if script.echo and script.is_last(place):
             text = f"{text}\n\n{_echo(request)}" if text else _echo(request)
+        if failure and not failure.after:
+            raise failure.error()
         async for piece in _paced(element.think, element):
             yield ThinkingDelta(piece)
+        chunks = 0
         async for piece in _paced(text, element):
             yield TextDelta(piece)
+            chunks += 1
+            if failure and chunks == failure.after:
+                raise failure.error()
         for number, call in enumerate(element.call, start=1):
             arguments = call.args if isinstance(call.args, str) else json.dumps(call.args)
             yield ToolCall(f"call_{place + 1}_{number}", call.tool, arguments)
@@ -124,15 +138,12 @@ class ScriptedProvider:
         """It holds nothing open."""
 
 
-def _fail_if_told(script: Script, place: int, failures: int) -> None:
+def _due_failure(script: Script, place: int, failures: int) -> Failure | None:
     """Failures are counted over the whole turn, so those of earlier elements come off first."""
     if place >= len(script.elements):
-        return
-    element = script.elements[place]
+        return None
     due = sum(earlier.failures() for earlier in script.elements[: place + 1])
-    if element.fail and failures < due:
-        fail = element.fail
-        raise error_from_status(fail.status, fail.message, retry_after=fail.retry_after)
+    return script.elements[place].fail if failures < due else None
 
 
 def _last_prompt(history: Sequence[HistoryItem]) -> str:

@@ -72,6 +72,10 @@ class TurnListQuery(PageQuery):
     order = Choice([("asc", "asc"), ("desc", "desc")], default="asc")
 
 
+class PendingQuery(PageQuery):
+    """Oldest first."""
+
+
 class InboxQuery(PageQuery):
     workspace_id = PublicId(Prefix.WORKSPACE, required=False)
     order = Choice(

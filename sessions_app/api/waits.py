@@ -12,8 +12,7 @@ from core.ids import Prefix
 from orgs.api.authentication import access_of
 from sessions_app import wire
 from sessions_app.api import queries, responses
-from sessions_app.inbox import list_inbox
-from sessions_app.selectors import list_pending
+from sessions_app.inbox import list_inbox, list_pending
 
 
 class PendingView(ApiView):
@@ -21,14 +20,18 @@ class PendingView(ApiView):
         operation_id="pending_list",
         tags=["Waits"],
         summary="List what a session asks people, oldest first.",
+        parameters=[queries.PendingQuery],
         responses={200: responses.WaitPageObject},
     )
     def get(self, request: Request, session_id: str) -> Response:
-        read_query(request.query_params, queries.NoQuery)
-        waits = list_pending(
-            access=access_of(request), session_id=id_in_path(Prefix.SESSION, session_id)
+        values = read_query(request.query_params, queries.PendingQuery)
+        found = list_pending(
+            access=access_of(request),
+            session_id=id_in_path(Prefix.SESSION, session_id),
+            limit=values["limit"],
+            page=values["page"],
         )
-        return Response(page_json(map(wire.wait_json, waits), None))
+        return Response(page_json(map(wire.wait_json, found.rows), found.next_page))
 
 
 class InboxView(ApiView):

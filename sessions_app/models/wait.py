@@ -15,6 +15,7 @@ from sessions_app.models.session import Session
 from sessions_app.models.turn import Turn
 
 OPEN = models.Q(status=WaitStatus.OPEN)
+ASKS_PEOPLE = OPEN & ~models.Q(kind=WaitKind.CHILDREN)
 
 
 class Wait(models.Model):

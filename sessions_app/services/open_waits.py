@@ -20,6 +20,7 @@ from sessions_app.domain.turns import TurnCommand, next_status
 from sessions_app.domain.vocabulary import TurnStatus, WaitKind, WaitStatus
 from sessions_app.eventlog.announce import announce_waits
 from sessions_app.models import Session, Turn, Wait
+from sessions_app.models.wait import ASKS_PEOPLE
 
 
 def asks(draft: Draft) -> bool:
@@ -65,8 +66,7 @@ def _filled(wait: Wait, payload: Mapping[str, Any]) -> Wait:
 
 def open_event_ids(turn: Turn) -> list[str]:
     """The events that ask people and are not decided, oldest first."""
-    waits = turn.waits.filter(status=WaitStatus.OPEN).exclude(kind=WaitKind.CHILDREN)
-    return [wait.event_id for wait in waits.order_by("event_seq")]
+    return [wait.event_id for wait in turn.waits.filter(ASKS_PEOPLE).order_by("event_seq")]
 
 
 def suspend(turn: Turn) -> list[Draft]:

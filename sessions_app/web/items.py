@@ -60,6 +60,10 @@ class OpenTurn:
     model: str = ""
 
 
+def item_of(data: Json, *, key: str, kind: str) -> Item:
+    return Item(key, kind, data["seq"], when(data), data.get("turn_id", ""))
+
+
 def text_key(kind: str, message_id: str) -> str:
     return f"{message_id}-thinking" if kind == "agent.thinking" else message_id
 
@@ -88,8 +92,6 @@ SILENT_TYPES = frozenset(
     {
         "session.created",
         "session.updated",
-        "session.status_running",
-        "session.status_rescheduled",
         "session.status_idle",
         "session.error",
         "attempt.ended",

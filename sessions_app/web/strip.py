@@ -8,6 +8,7 @@ from typing import Any
 from core.clock import now
 from sessions_app.domain.vocabulary import STARTED_UNFINISHED, TurnStatus
 from sessions_app.models import QUEUE_ORDER, Session, Turn
+from sessions_app.web import provider_waits
 
 QUEUE_SHOWN = 20  # in the strip; the queue's own page shows all
 ROWS_OPEN = 3
@@ -42,6 +43,7 @@ def strip_context(session: Session, *, shown: int = QUEUE_SHOWN) -> dict[str, An
     opened = rows if total <= ROWS_OPEN else rows[: ROWS_OPEN - 1]
     return {
         "running": started,
+        "provider_wait": provider_waits.current(session) if started else {},
         "queued": opened,
         "queued_more": rows[len(opened) :],
         "queued_total": total,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from sessions_app.eventlog import StoredEvent
-from sessions_app.web import waits
+from sessions_app.web import provider_waits, waits
 from sessions_app.web.items import (
     SILENT_TYPES,
     Call,
@@ -17,6 +17,7 @@ from sessions_app.web.items import (
     Item,
     Json,
     OpenTurn,
+    item_of,
     text_key,
     text_of,
     when,
@@ -83,7 +84,7 @@ class Transcript:
         return []
 
     def _put_prompt(self, turn: str, data: Json) -> Change:
-        item = _item(data, key=turn or data["id"], kind="user.message")
+        item = item_of(data, key=turn or data["id"], kind="user.message")
         item.text = text_of(data["content"])
         item.facts = {"author": data["author"]["name"], "by": data["author"]["type"]}
         return self._append(item)
@@ -137,14 +138,14 @@ class Transcript:
         return [self._drop(item)] if item else []
 
     def _turn_completed(self, data: Json) -> list[Change]:
-        changes = self._abandon_open()
+        changes = [*self._abandon_open(), *self._went_on(data)]
         self.turn = None
         return changes
 
     def _turn_failed(self, data: Json) -> list[Change]:
         number = self.turn.number if self.turn else self._numbers.get(data.get("turn_id", ""), 0)
         changes = self._turn_completed(data)
-        item = _item(data, key=data["id"], kind="turn.failed")
+        item = item_of(data, key=data["id"], kind="turn.failed")
         item.facts = {"number": number, "may_retry": True, **data["error"]}
         changes += self._note_failed(item)
         self._leave_queue(turn := data.get("turn_id", ""))
@@ -160,7 +161,7 @@ class Transcript:
         if self._waiting.pop(data.get("turn_id", ""), None):  # it never was in the transcript
             return []
         changes = self._turn_completed(data)
-        item = _item(data, key=data["id"], kind="turn.cancelled")
+        item = item_of(data, key=data["id"], kind="turn.cancelled")
         author = self._interrupt.get("author") or {}
         item.facts = {"by": author.get("name", ""), "is_forked": data.get("reason") == "forked"}
         self._interrupt = {}
@@ -168,10 +169,10 @@ class Transcript:
 
     def _turn_superseded(self, data: Json) -> list[Change]:
         changes = self._turn_completed(data)
-        return [*changes, self._append(_item(data, key=data["id"], kind="turn.superseded"))]
+        return [*changes, self._append(item_of(data, key=data["id"], kind="turn.superseded"))]
 
     def _note_by(self, data: Json) -> list[Change]:
-        item = _item(data, key=data["id"], kind=data["type"])
+        item = item_of(data, key=data["id"], kind=data["type"])
         item.facts = {"by": data["author"].get("name", "")}
         held = self._hold_next() if data["type"] == "session.paused" else []
         return [*held, self._append(item)]
@@ -180,13 +181,18 @@ class Transcript:
         changes = self._abandon_open()
         if data["reason"] == "paused":  # the pause has said so
             return changes
-        step = self.turn.step if self.turn else 0
-        item = _item(data, key=data["id"], kind="turn.recovering")
-        item.facts = {"reason": data["reason"], "step": step, "resumed_at": None}
+        item = item_of(data, key=data["id"], kind="turn.recovering")
+        item.facts = {"reason": data["reason"], "resumed_at": None}
         return [*changes, self._append(item)]
 
+    def _rescheduled(self, data: Json) -> list[Change]:
+        return [self._append(item) for item in provider_waits.begin(data)]
+
+    def _went_on(self, data: Json) -> list[Change]:
+        return [Change("put", item) for item in provider_waits.end(self.items)]
+
     def _attempt_started(self, data: Json) -> list[Change]:
-        changes = self._abandon_open()
+        changes = [*self._abandon_open(), *self._went_on(data)]
         if self.turn is None and data.get("turn_id"):
             self.turn = OpenTurn(data["turn_id"])
         note = next((i for i in reversed(self.items) if i.type == "turn.recovering"), None)
@@ -213,7 +219,7 @@ class Transcript:
             item.text += data["text"]
             return [Change("grow", item)]
         changes = [*self._abandon_open(only=kind), *self._end_thinking(kind)]
-        item = _item(data, key=key, kind=kind)
+        item = item_of(data, key=key, kind=kind)
         item.text, item.is_open = data["text"], True
         item.facts = {"model": self.turn.model if self.turn else ""}
         return [*changes, self._append(item)]
@@ -239,7 +245,7 @@ class Transcript:
     def _seal(self, data: Json, kind: str, text: str) -> tuple[Item, bool]:
         key = text_key(kind, data["message_id"])
         found = self._by_key.get(key)
-        item = found or _item(data, key=key, kind=kind)
+        item = found or item_of(data, key=key, kind=kind)
         if found is None:
             item.facts = {"model": self.turn.model if self.turn else ""}
         item.text, item.is_open, item.is_abandoned = text, False, False
@@ -275,14 +281,14 @@ class Transcript:
             return [self._append(self._card(data, call))]
         group = self._open_group(data)
         is_new = group is None
-        item = group or _item(data, key=f"calls-{data['id']}", kind="agent.tool_use")
+        item = group or item_of(data, key=f"calls-{data['id']}", kind="agent.tool_use")
         item.calls.append(call)
         self._calls[call.key] = (item, call)
         return [self._append(item) if is_new else Change("put", item)]
 
     def _card(self, data: Json, call: Call) -> Item:
         """A call that waits for people stands alone."""
-        item = _item(data, key=waits.ask_key(call.key), kind=waits.APPROVAL)
+        item = item_of(data, key=waits.ask_key(call.key), kind=waits.APPROVAL)
         call.is_asking = True
         item.calls.append(call)
         item.facts = waits.asked_facts({})
@@ -311,14 +317,13 @@ class Transcript:
 
     # ── The session itself ──
     def _note(self, data: Json) -> list[Change]:
-        return [self._append(_item(data, key=data["id"], kind=data["type"]))]
+        return [self._append(item_of(data, key=data["id"], kind=data["type"]))]
 
     # ── What is asked of people ──
     def _question(self, data: Json) -> list[Change]:
-        item = _item(data, key=waits.ask_key(data["id"]), kind="agent.question")
+        item = item_of(data, key=waits.ask_key(data["id"]), kind="agent.question")
         item.facts = waits.asked_facts(data)
-        changes = self._note_asking(data, True)
-        return [*changes, self._append(item)]
+        return [*self._note_asking(data, True), self._append(item)]
 
     def _note_asking(self, data: Json, is_asking: bool) -> list[Change]:
         found = self._calls.get(data["tool_use_id"])
@@ -332,7 +337,7 @@ class Transcript:
         asked = data["tool_use_id"] if "tool_name" in data else data["question_id"]
         item = self._by_key.get(waits.ask_key(asked))
         if item is None:
-            item = _item(data, key=data["id"], kind="_decided")
+            item = item_of(data, key=data["id"], kind="_decided")
             item.facts = waits.told_facts(data)
             return [self._append(item)]
         waits.settle_card(item, waits.told_facts(data))
@@ -347,7 +352,7 @@ class Transcript:
         return [*changes, Change("put", item)]
 
     def _unknown(self, event: StoredEvent) -> list[Change]:
-        item = _item(event.data, key=event.data["id"], kind="_unknown")
+        item = item_of(event.data, key=event.data["id"], kind="_unknown")
         item.facts = {"type": event.type}
         return [self._append(item)]
 
@@ -362,10 +367,6 @@ class Transcript:
         return Change("drop", item)
 
 
-def _item(data: Json, *, key: str, kind: str) -> Item:
-    return Item(key, kind, data["seq"], when(data), data.get("turn_id", ""))
-
-
 _HANDLERS: dict[str, Callable[[Transcript, Json], list[Change]]] = {
     "user.message": Transcript._user_message,
     "user.interrupt": Transcript._user_interrupt,
@@ -378,6 +379,8 @@ _HANDLERS: dict[str, Callable[[Transcript, Json], list[Change]]] = {
     "turn.superseded": Transcript._turn_superseded,
     "turn.recovering": Transcript._turn_recovering,
     "attempt.started": Transcript._attempt_started,
+    "session.status_rescheduled": Transcript._rescheduled,
+    "session.status_running": Transcript._went_on,
     "step.checkpoint": Transcript._checkpoint,
     "agent.message_delta": Transcript._message_delta,
     "agent.message": Transcript._message,

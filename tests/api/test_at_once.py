@@ -11,7 +11,7 @@ from orgs.services import create_workspace
 from sessions_app.models import Event, PersonalState, Session
 from tests.api.client import Caller
 from tests.api.test_idempotency import in_parallel
-from tests.factories import Cast, make_session
+from tests.factories import Cast, claim, make_session, send
 
 MANY = 10
 
@@ -109,3 +109,25 @@ def _archive_while_sending(cast: Cast, prompt: dict[str, Any]) -> tuple[int, int
         assert (sent.status_code, archived.status_code) == (409, 200)
         assert session.turn_count == 0
     return sent.status_code, archived.status_code
+
+
+def test_a_stop_is_anybodys_who_may_control_the_session_and_no_connections(
+    committed_cast: Cast,
+) -> None:
+    """BR-059: another login of a person, another person, a key; not a key that only reads."""
+    body = {"events": [{"type": "user.interrupt"}]}
+    for name, expected in {
+        "member": 202,
+        "second_member": 202,
+        "workspace_key": 202,
+        "viewer": 403,
+        "read_only_key": 403,
+        "outsider": 404,
+    }.items():
+        session = make_session(committed_cast)
+        send(committed_cast, session)
+        claim()
+        stop = Caller(committed_cast, name).post(f"/v1/sessions/{session.public_id}/events", body)
+        assert stop.status_code == expected, name
+        ended = Event.objects.filter(session_id=session.pk, type="turn.cancelled").count()
+        assert ended == (expected == 202)

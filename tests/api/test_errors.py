@@ -229,3 +229,23 @@ def test_handlers_serve_pages_outside_of_the_api(rf: RequestFactory) -> None:
         handlers.server_error(request),
     ):
         assert response["content-type"].startswith("text/html")
+
+
+def fail_outside_of_any_view(error: Exception, request: HttpRequest) -> Any:
+    """As middleware does: the handler of status 500 is called while the error is handled."""
+    try:
+        raise error
+    except type(error):
+        return server_error(request)
+
+
+def test_a_database_that_is_away_is_no_fault_of_ours_wherever_it_shows(rf: RequestFactory) -> None:
+    error = OperationalError("password=hunter2")
+    answer = fail_outside_of_any_view(error, rf.get("/v1/sessions"))
+    assert orjson.loads(answer.content)["error"]["type"] == "overloaded_error"
+    page = fail_outside_of_any_view(error, rf.get("/inbox/"))
+    assert "The database does not answer" in page.content.decode()
+    for each in (answer, page):
+        assert (each.status_code, int(each["retry-after"]) > 0) == (503, True)
+        assert b"hunter2" not in each.content
+    assert fail_outside_of_any_view(KeyError("x"), rf.get("/v1/sessions")).status_code == 500

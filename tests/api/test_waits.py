@@ -60,6 +60,21 @@ def test_what_waits_is_listed_with_all_that_an_answer_needs(asking: Asking, memb
     assert shown["stop_reason"] == {"type": "requires_action", "event_ids": [approval, question]}
 
 
+def test_what_waits_in_a_session_comes_in_pages(asking: Asking, member: Caller) -> None:
+    ids = [asking.approval() for _ in range(3)]
+    asking.suspend()
+    path = f"{path_of(asking)}/pending"
+    first = member.get(f"{path}?limit=2").json()
+    assert ([row["id"] for row in first["data"]], first["has_more"]) == (ids[:2], True)
+    rest = member.get(f"{path}?limit=2&page={first['next_page']}").json()
+    assert ([row["id"] for row in rest["data"]], rest["next_page"]) == (ids[2:], None)
+    assert refusal(member.get(f"{path}?limit=0"))[:2] == (400, "out_of_range")
+    assert refusal(member.get(f"{path}?page=x"))[:2] == (400, "invalid_cursor")
+    assert refusal(member.get(f"/v1/inbox?page={first['next_page']}"))[1] == (
+        "cursor_of_another_query"
+    )
+
+
 def test_several_are_decided_in_one_request(asking: Asking, member: Caller) -> None:
     first, second, question = asking.approval(), asking.approval(), asking.question()
     asking.suspend()

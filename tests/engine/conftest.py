@@ -32,6 +32,7 @@ QUICK = WorkerSettings(
     grace_seconds=2,
     flush_seconds=0.02,
     flush_characters=2048,
+    return_grace_seconds=0,  # no outage here, and workers that are dead before one begins
     limits=Limits(tries=3, first_pause=0.02, max_pause=0.05),
 )
 ENDINGS = ("turn.completed", "turn.failed", "turn.cancelled", "turn.superseded")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from django.db.models.functions import Now
+from django.test import Client
 
 from catalog.models import Provider
 from core.db import in_db_thread
@@ -48,6 +49,28 @@ async def test_the_session_is_rescheduling_while_it_waits(talk: Talk, home: Path
         row = await in_db_thread(Session.objects.get)
         assert row.status == "rescheduling"
         await talk.ending(turn)
+
+
+async def test_while_it_waits_the_log_and_the_page_say_why_in_the_providers_words(
+    talk: Talk, home: Path, client: Client
+) -> None:
+    said = "No capacity until ten. Key sk-live-1234567890abcdef was seen. " + "x" * 500
+    failing = {"fail": {"status": 429, "retry_after": 60, "message": said}}
+    async with working(home):
+        await talk.script(failing)
+        await talk.until_type("session.status_rescheduled")
+        (event,) = await talk.events("session.status_rescheduled")
+        await in_db_thread(client.force_login, talk.cast.member)
+        page = await in_db_thread(client.get, f"/s/{talk.session.public_id}/")
+        await talk.stop()
+    told = event["reason"]["message"]
+    assert told.startswith("The model provider's rate limit was reached. It said: No capacity")
+    assert "sk-live" not in told
+    assert len(told) < 400 + len("The model provider's rate limit was reached. It said: ") + 1
+    html = page.content.decode()
+    assert "Waiting for the model provider." in html
+    # In the transcript, and in the strip above the composer.
+    assert html.count("It said: No capacity until ten.") == 2
 
 
 async def test_stop_ends_the_waiting_too(talk: Talk, home: Path) -> None:

@@ -9,6 +9,7 @@ import os
 import signal
 import time
 import uuid
+from functools import partial
 
 import pytest
 
@@ -217,3 +218,54 @@ def test_a_frozen_worker_that_comes_back_changes_nothing(server: Server, client:
     time.sleep(1)
     assert client.events(session_id) == events
     assert_contiguous(events)
+
+
+def test_a_turn_that_kills_its_worker_each_time_ends_and_takes_no_other_along() -> None:
+    """With one worker: everything that it runs is lost with it, three times."""
+    server = Server(WEB="1", WORKERS="1")
+    try:
+        client = server.start().client()
+        poison = client.start({"say": WORDS, "chunks": 40, "every_ms": 2_000})
+        beside = client.start({"say": WORDS, "chunks": 40, "every_ms": 250})
+        for attempt in (1, 2, 3):
+            client.wait_for(poison, partial(has_begun, attempt), seconds=60)
+            kill_worker(server, poison)
+        events = client.wait_for_idle(poison, seconds=60)
+        (failed,) = [event for event in events if event["type"] == "turn.failed"]
+        assert failed["error"]["code"] == "worker_lost"
+        assert count(events, "attempt.started") == 3
+        assert texts(client.wait_for_idle(beside, seconds=60)) == [WORDS]
+        client.send(poison, "and now something else")
+        events = client.wait_for_idle(poison, times=2)
+        assert texts(events)[-1] == "and now something else"
+        for session_id in (poison, beside):
+            assert_replay_equals_state(client, session_id)
+        assert server.stop() == 0
+    finally:
+        server.remove()
+
+
+def test_a_frozen_worker_holds_up_neither_a_stop_nor_the_next_prompt(
+    server: Server, client: Client
+) -> None:
+    """BR-061: its lease runs out while it sleeps, and that is proof enough that it is quiet."""
+    session_id = client.start({"say": WORDS, "chunks": 40, "every_ms": 200})
+    client.wait_for(session_id, lambda log: count(log, "agent.message_delta") >= 2)
+    frozen = kill_worker(server, session_id, signal.SIGSTOP)
+    try:
+        stop = {"events": [{"type": "user.interrupt"}]}
+        client.call("POST", f"sessions/{session_id}/events", json=stop)
+        assert count(client.events(session_id), "turn.cancelled") == 1
+        client.send(session_id, "go on")
+        events = client.wait_for_idle(session_id, times=2)
+        assert texts(events)[-1] == "go on"
+    finally:
+        os.kill(frozen, signal.SIGCONT)
+    time.sleep(1)
+    assert client.events(session_id) == events
+    assert_replay_equals_state(client, session_id)
+
+
+def has_begun(attempt: int, events: list[Json]) -> bool:
+    """To write, in that attempt."""
+    return any(e["type"] == "agent.message_delta" and e["attempt"] == attempt for e in events)

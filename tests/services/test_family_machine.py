@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
+from core.clock import now
 from core.errors import Conflict, DomainError
 from orgs.access import Access
 from sessions_app import eventlog
@@ -107,7 +108,7 @@ class FamilyMachine(RuleBasedStateMachine):
         Attempt.objects.update(lease_expires_at=gone)
         Session.objects.filter(quiet_at__isnull=False).update(quiet_at=gone)
         Session.objects.filter(ready_at__gt=Now()).update(ready_at=gone)
-        attempts.reap_expired()
+        attempts.reap_expired(at=now())
 
     @rule()
     def let_waits_expire(self) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db import connection
 
+from core.clock import now
 from core.errors import Conflict, DomainError, Forbidden, InvalidInput, NotFound
 from sessions_app import eventlog
 from sessions_app.domain.events import DELTA_TYPES
@@ -17,7 +20,7 @@ from sessions_app.services.attempts import Completed, Failed, LeaseLost
 from sessions_app.services.interruption import interrupt_session
 from sessions_app.services.turns import Prompt, submit_prompt
 from sessions_app.services.verification import verify_session
-from tests.factories import Cast, claim, delta, make_session, message, send
+from tests.factories import WORKER_TOKEN, Cast, claim, delta, expire, make_session, message, send
 
 
 def types_of(session: Session) -> list[str]:
@@ -112,7 +115,7 @@ def test_a_lost_worker_is_replaced_and_the_third_loss_fails_the_turn(cast: Cast)
         lease = claim().lease
         assert lease.attempt == loss
         expire(lease.attempt_id)
-        assert attempts.reap_expired() == 1
+        assert attempts.reap_expired(at=now()) == 1
         with pytest.raises(LeaseLost):
             attempts.record(lease=lease, drafts=[delta("late")])
     turn = Turn.objects.get()
@@ -121,13 +124,29 @@ def test_a_lost_worker_is_replaced_and_the_third_loss_fails_the_turn(cast: Cast)
     assert verify_session(session_id=session.pk) == []
 
 
+def test_a_turn_on_its_last_chance_is_left_to_whoever_has_no_other(cast: Cast) -> None:
+    risky = make_session(cast)
+    send(cast, risky)
+    for _ in range(2):
+        expire(claim().lease.attempt_id)
+        attempts.reap_expired(at=now())
+    send(cast, make_session(cast))
+    other = attempts.claim_turn(worker="test", token=WORKER_TOKEN, may_risk=False)
+    assert other is not None
+    assert not other.is_last_chance
+    assert other.lease.session_id != risky.pk
+    assert attempts.claim_turn(worker="test", token=WORKER_TOKEN, may_risk=False) is None
+    last = claim()
+    assert (last.lease.session_id, last.is_last_chance) == (risky.pk, True)
+
+
 def test_progress_forgets_earlier_losses(cast: Cast) -> None:
     send(cast, make_session(cast))
     for step in (1, 2, 3, 4):
         lease = claim().lease
         attempts.open_step(lease=lease, step=step)
         expire(lease.attempt_id)
-        attempts.reap_expired()
+        attempts.reap_expired(at=now())
     assert Turn.objects.get().status == "recovering"
 
 
@@ -142,12 +161,34 @@ def test_an_orderly_hand_over_is_not_a_loss(cast: Cast) -> None:
     assert session.status == "rescheduling"
 
 
-def test_a_lease_that_ran_out_is_not_revived_by_a_late_heartbeat(cast: Cast) -> None:
+def test_a_lease_that_ran_out_is_prolonged_until_its_attempt_has_been_ended(cast: Cast) -> None:
     send(cast, make_session(cast))
     lease = claim().lease
-    assert attempts.heartbeat(leases=[lease]).alive == {lease.attempt_id}
     expire(lease.attempt_id)
+    assert attempts.heartbeat(leases=[lease]).alive == {lease.attempt_id}
+    assert attempts.reap_expired(at=now()) == 0
+    expire(lease.attempt_id)
+    assert attempts.reap_expired(at=now()) == 1
     assert attempts.heartbeat(leases=[lease]).fenced == {lease.attempt_id}
+
+
+def test_what_ran_out_while_the_database_hung_is_left_alone(cast: Cast) -> None:
+    send(cast, make_session(cast))
+    lease = claim().lease
+    asked_at = now() - timedelta(seconds=5)
+    expire(lease.attempt_id)  # a second ago
+    assert attempts.reap_expired(at=asked_at) == 0
+
+
+def test_a_claim_whose_answer_was_lost_is_found_again(cast: Cast) -> None:
+    send(cast, make_session(cast))
+    claimed = claim()
+    token = claimed.lease.token
+    assert attempts.find_claim(token=token, known=[]) == claimed
+    assert attempts.find_claim(token=token, known=[claimed.lease.attempt_id]) is None
+    assert attempts.find_claim(token=uuid4(), known=[]) is None
+    attempts.hand_over(lease=claimed.lease)
+    assert attempts.find_claim(token=token, known=[]) is None
 
 
 def test_groups_write_the_live_and_name_the_fenced(cast: Cast) -> None:
@@ -175,7 +216,7 @@ def test_the_text_of_a_stale_attempt_fails_no_other_in_its_group(
     send(cast, session)
     stale = claim().lease
     expire(stale.attempt_id)
-    attempts.reap_expired()
+    attempts.reap_expired(at=now())
     live = claim().lease
     groups = [(stale, [delta("late")]), (live, [delta("a"), delta("b")])]
     result = attempts.record_groups(groups=groups if stale_first else groups[::-1])
@@ -247,16 +288,6 @@ def test_an_unknown_delivery_is_refused(cast: Cast) -> None:
             session_id=session.pk,
             prompt=Prompt(content="Hi", delivery="later"),
         )
-
-
-def expire(attempt_id: object) -> None:
-    from datetime import timedelta
-
-    from django.db.models.functions import Now
-
-    from sessions_app.models import Attempt
-
-    Attempt.objects.filter(pk=attempt_id).update(lease_expires_at=Now() - timedelta(seconds=1))
 
 
 def test_stopping_reads_the_text_of_the_message_under_way_and_no_other(cast: Cast) -> None:

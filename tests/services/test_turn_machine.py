@@ -202,7 +202,7 @@ class TurnMachine(RuleBasedStateMachine):
         Session.objects.filter(pk=self.session.pk, quiet_at__isnull=False).update(quiet_at=gone)
         later = Session.objects.filter(pk=self.session.pk, ready_at__gt=Now())
         later.update(ready_at=gone)
-        attempts.reap_expired()
+        attempts.reap_expired(at=now())
 
     def _write(self, lease: Lease, what: str) -> None:
         match what:

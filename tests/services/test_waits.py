@@ -16,10 +16,10 @@ from sessions_app import eventlog
 from sessions_app.domain.events import Draft
 from sessions_app.domain.questions import parse_questions
 from sessions_app.domain.vocabulary import Visibility
-from sessions_app.inbox import list_inbox
+from sessions_app.inbox import list_inbox, list_pending
 from sessions_app.listing import SessionQuery, list_sessions
 from sessions_app.models import Session, Turn, Wait
-from sessions_app.selectors import get_session, list_pending
+from sessions_app.selectors import get_session
 from sessions_app.services import attempts
 from sessions_app.services.archiving import archive_session, delete_session
 from sessions_app.services.attempts import Completed, Failed, Lease, LeaseLost
@@ -373,9 +373,9 @@ def test_pending_has_the_open_ones_of_one_session(asking: Asking) -> None:
     Asking(asking.cast).approval()
     access = asking.cast.access("viewer")
     found = list_pending(access=access, session_id=asking.session.pk)
-    assert [wait.event_id for wait in found] == [approval, question]
+    assert [wait.event_id for wait in found.rows] == [approval, question]
     asking.confirm(approval)
-    assert len(list_pending(access=access, session_id=asking.session.pk)) == 1
+    assert len(list_pending(access=access, session_id=asking.session.pk).rows) == 1
     with pytest.raises(NotFound):
         list_pending(access=asking.cast.access("outsider"), session_id=asking.session.pk)
 

@@ -90,7 +90,7 @@ def test_services_and_selectors_take_the_callers_access_by_keyword(name: str) ->
 
 def test_every_engine_write_takes_a_lease_or_is_a_chore() -> None:
     attempts = importlib.import_module("sessions_app.services.attempts")
-    chores = {"claim_turn", "reap_expired"}
+    chores = {"claim_turn", "find_claim", "reap_expired"}
     for name in attempts.__all__:
         value = getattr(attempts, name)
         if inspect.isfunction(value) and name not in chores:

@@ -22,6 +22,7 @@ SHOWN_BY = {
     "turn.completed": "agent.message",
     "user.interrupt": "turn.cancelled",
     "attempt.started": "turn.recovering",
+    "session.status_running": "session.status_rescheduled",
     "step.checkpoint": "agent.message",
     "agent.message_delta": "agent.message",
     "agent.thinking_delta": "agent.thinking",

@@ -458,3 +458,20 @@ def test_the_text_of_a_broken_attempt_is_whole_after_a_reload(cast: Cast) -> Non
     (broken,) = [item for item in items if item.type == "agent.message"]
     assert broken.text == "".join(f"{n} " for n in range(2_500))
     assert broken.is_abandoned
+
+
+def test_the_badge_of_each_session_says_what_the_api_says(cast: Cast) -> None:
+    """BR-063: whichever of them was looked at before."""
+    running, idle = make_session(cast), make_session(cast)
+    send(cast, running)
+    claim()
+    person = browser(cast.member)
+    for session in [running, idle] * 25:
+        page = person.get(f"/s/{session.public_id}/").content.decode()
+        told = person.get(f"/v1/sessions/{session.public_id}").json()
+        assert (told["id"], told["status"]) == (
+            session.public_id,
+            "running" if session is running else "idle",
+        )
+        badge = page.split('data-region="state"')[1].split("data-region=")[0]
+        assert ('class="state is-working"' in badge) is (told["status"] == "running")

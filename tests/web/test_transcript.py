@@ -147,6 +147,32 @@ def test_text_that_a_lost_worker_left_is_folded_away_and_the_note_says_when_it_w
     assert not items[3].is_abandoned
 
 
+def test_a_wait_for_the_provider_says_why_until_it_is_over() -> None:
+    log = Log()
+    log.prompt("go")
+    log.start()
+    log.step()
+    log.delta("Half an ans", "msg_cut")
+    reason = {"code": "provider_overloaded", "message": "It is overloaded. It said: No capacity."}
+    log.add("session.status_rescheduled", reason=reason, retry_at="2026-05-01T09:00:30Z")
+    note = log.fold()[-1]
+    assert note.type == "session.status_rescheduled"
+    assert note.facts["message"] == reason["message"]
+    assert note.facts["retry_at"].isoformat() == "2026-05-01T09:00:30+00:00"
+    assert not note.facts["is_over"]
+    log.add("session.status_running")
+    assert log.fold()[-1].facts["is_over"]
+
+
+def test_a_wait_for_a_worker_is_told_by_the_recovery_alone() -> None:
+    log = Log()
+    log.prompt("go")
+    log.start()
+    log.add("turn.recovering", reason="worker_lost", losses=1)
+    log.add("session.status_rescheduled", reason={"code": "worker_lost", "message": "Lost."})
+    assert [item.type for item in log.fold()] == ["user.message", "turn.recovering"]
+
+
 def test_a_text_that_still_grows_is_open() -> None:
     log = Log()
     log.prompt("go")

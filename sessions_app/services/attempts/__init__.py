@@ -1,6 +1,6 @@
 """What the engine does to sessions. Every write carries a lease and is refused when it is stale."""
 
-from sessions_app.services.attempts.claiming import claim_turn
+from sessions_app.services.attempts.claiming import claim_turn, find_claim
 from sessions_app.services.attempts.effects import record_effect
 from sessions_app.services.attempts.ending import Completed, Failed, finish_turn, hand_over
 from sessions_app.services.attempts.lease import Claim, Lease, LeaseLost
@@ -31,6 +31,7 @@ __all__ = [
     "LeaseLost",
     "acknowledge_quiet",
     "claim_turn",
+    "find_claim",
     "finish_turn",
     "hand_over",
     "heartbeat",

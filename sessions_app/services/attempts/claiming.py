@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Exists, OuterRef
 from django.db.models.functions import Now
 
 from catalog.kinds import ModelRef
@@ -17,7 +19,7 @@ from sessions_app import eventlog
 from sessions_app.domain.events import Draft
 from sessions_app.domain.settings import PartialSettings, Source, TurnSettings, overlay
 from sessions_app.domain.turns import TurnCommand, next_status
-from sessions_app.domain.vocabulary import SessionStatus, TurnStatus
+from sessions_app.domain.vocabulary import AttemptStatus, SessionStatus, TurnStatus
 from sessions_app.eventlog.announce import announce_turn
 from sessions_app.models import QUEUE_ORDER, Attempt, Session, Turn
 from sessions_app.services.attempts.ending import fail_unstarted
@@ -29,24 +31,41 @@ from sessions_app.services.model_settings import settle_turn
 PARENT_BUSY = timedelta(milliseconds=200)
 
 
-def claim_turn(*, worker: str, token: UUID) -> Claim | None:
+def claim_turn(*, worker: str, token: UUID, may_risk: bool = True) -> Claim | None:
     """The next turn that may run, as a new attempt of this worker; None when there is none.
 
-    `token` is unique to the worker's process, whatever its host is called.
+    `token` is unique to the worker's process, whatever its host is called. Unless it `may_risk`
+    it, no turn that one more loss would end.
     """
+    ready = Session.objects.filter(ready_at__lte=Now())
+    if not may_risk:
+        risky = Turn.objects.filter(pk=OuterRef("started_turn_id"), losses__gte=last_chance())
+        ready = ready.exclude(Exists(risky))
     while True:
         with transaction.atomic():
             session = (
-                Session.objects.filter(ready_at__lte=Now())
-                .order_by("ready_at")
-                .select_for_update(no_key=True, skip_locked=True)
-                .first()
+                ready.order_by("ready_at").select_for_update(no_key=True, skip_locked=True).first()
             )
             if session is None:
                 return None
             claim = _claim_in(session, worker, token)
         if claim is not None:
             return claim
+
+
+def last_chance() -> int:
+    """From so many losses on the next one ends a turn."""
+    return max(1, settings.MAX_LOSSES - 1)
+
+
+def find_claim(*, token: UUID, known: Collection[UUID]) -> Claim | None:
+    """A claim that this worker was granted and never heard of: the answer was lost at commit.
+
+    `known` are the attempts that it does run.
+    """
+    granted = Attempt.objects.filter(token=token, status=AttemptStatus.RUNNING)
+    attempt = granted.exclude(pk__in=known).select_related("session", "turn").first()
+    return None if attempt is None else _claim_of(attempt.session, attempt.turn, attempt)
 
 
 def _claim_in(session: Session, worker: str, token: UUID) -> Claim | None:
@@ -162,11 +181,17 @@ def _begin_attempt(
         },
     )
     announce_turn()  # another session may be ready too, and one hint can wake one worker only
+    return _claim_of(session, turn, attempt)
+
+
+def _claim_of(session: Session, turn: Turn, attempt: Attempt) -> Claim:
     snapshot = session.agent_snapshot
     tools = snapshot.get("tools")
     frozen = TurnSettings.from_json(turn.settings or {})
     return Claim(
-        lease=Lease(session.pk, turn.pk, attempt.pk, attempt.number, token, session.parent_id),
+        lease=Lease(
+            session.pk, turn.pk, attempt.pk, attempt.number, attempt.token, session.parent_id
+        ),
         organization_id=session.organization_id,
         workspace_id=session.workspace_id,
         settings=overlay(frozen, PartialSettings.from_json(session.checkpoint_settings)),
@@ -174,5 +199,5 @@ def _begin_attempt(
         tools=None if tools is None else tuple(tools),
         start_seq=turn.prompt_seq,
         step=turn.step_count + 1,
-        losses=turn.losses,
+        is_last_chance=turn.losses >= last_chance(),
     )

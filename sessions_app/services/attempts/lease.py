@@ -29,7 +29,10 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A turn to run. `start_seq` is its prompt's seq, `step` the next step's number."""
+    """A turn to run. `start_seq` is its prompt's seq, `step` the next step's number.
+
+    `is_last_chance`: one more lost worker in a row, and the turn fails.
+    """
 
     lease: Lease
     organization_id: UUID
@@ -39,7 +42,7 @@ class Claim:
     tools: tuple[str, ...] | None
     start_seq: int
     step: int
-    losses: int
+    is_last_chance: bool
 
 
 def refuse() -> LeaseLost:

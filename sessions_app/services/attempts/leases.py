@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from django.conf import settings
@@ -21,7 +22,7 @@ from sessions_app.services.ending import end_attempt
 PROLONG = """
 UPDATE sessions_app_attempt
 SET lease_expires_at = clock_timestamp() + make_interval(secs => %s)
-WHERE id = ANY(%s) AND status = 'running' AND lease_expires_at > clock_timestamp()
+WHERE id = ANY(%s) AND status = 'running'
 RETURNING id, (
     SELECT paused_at IS NOT NULL FROM sessions_app_session AS session
     WHERE session.id = sessions_app_attempt.session_id
@@ -41,7 +42,11 @@ class Heartbeats:
 
 
 def heartbeat(*, leases: Sequence[Lease]) -> Heartbeats:
-    """Prolong all leases of a worker in one statement. A lease that ran out is not revived."""
+    """Prolong all leases of a worker in one statement.
+
+    A lease that ran out is prolonged too, as long as nobody has ended its attempt: until then no
+    other can begin. So a worker keeps its turns when the database was away for longer than that.
+    """
     asked = frozenset(lease.attempt_id for lease in leases)
     if not asked:
         return Heartbeats(frozenset(), frozenset(), frozenset())
@@ -68,22 +73,26 @@ def acknowledge_quiet(*, lease: Lease) -> None:
     session.save(update_fields=["quiet_at", "ready_at"])
 
 
-def reap_expired() -> int:
-    """Ends attempts whose lease ran out; each in a transaction of its own. Returns how many."""
+def reap_expired(*, at: datetime) -> int:
+    """Ends attempts whose lease had run out at that moment; each in a transaction of its own.
+
+    `at` is by the database's clock, and shortly ago: a statement that the database answers late
+    must not end what ran out while it hung. Returns how many were ended.
+    """
     expired = Attempt.objects.filter(
-        status=AttemptStatus.RUNNING, lease_expires_at__lt=Now()
+        status=AttemptStatus.RUNNING, lease_expires_at__lt=at
     ).values_list("pk", "session_id", "session__parent_id")
-    return sum(_reap(*found) for found in expired[:100])
+    return sum(_reap(*found, at) for found in expired[:100])
 
 
 @transaction.atomic
-def _reap(attempt_id: UUID, session_id: UUID, parent_id: UUID | None) -> bool:
+def _reap(attempt_id: UUID, session_id: UUID, parent_id: UUID | None, at: datetime) -> bool:
     """False where a late heartbeat, an end or another reaper came first."""
     hold_parent(parent_id)
     session = Session.objects.select_for_update(no_key=True).filter(pk=session_id).first()
     attempt = (
         Attempt.objects.select_for_update(no_key=True)
-        .filter(pk=attempt_id, status=AttemptStatus.RUNNING, lease_expires_at__lt=Now())
+        .filter(pk=attempt_id, status=AttemptStatus.RUNNING, lease_expires_at__lt=at)
         .select_related("turn")
         .first()
     )

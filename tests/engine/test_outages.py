@@ -1,0 +1,143 @@
+"""Pieces of what keeps a turn through an outage; `tests/journeys/test_outages.py` has the whole."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import psycopg
+import pytest
+from django.db import OperationalError, connection
+
+from core.db import in_db_thread
+from engine.chores import GAP_MAX, Chores, Contact
+from engine.database import is_down
+from sessions_app.models import Session
+from sessions_app.services import attempts
+from tests.engine.conftest import Talk, probe_lines, working
+from tests.factories import Cast, claim, expire, make_session, send
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+def at(seconds: float) -> datetime:
+    return NOON + timedelta(seconds=seconds)
+
+
+def test_contact_lasts_from_its_beginning() -> None:
+    contact = Contact()
+    assert not contact.has_lasted(0)
+    for second in range(6):
+        contact.note(at(second))
+    assert contact.has_lasted(5)
+    assert not contact.has_lasted(5.1)
+
+
+@pytest.mark.parametrize("seconds", [GAP_MAX.total_seconds() + 0.1, 3_600, -1])
+def test_a_gap_begins_it_anew_and_so_does_a_clock_that_goes_back(seconds: float) -> None:
+    contact = Contact()
+    for second in range(6):
+        contact.note(at(second))
+    contact.note(at(5 + seconds))
+    assert contact.has_lasted(0)
+    assert not contact.has_lasted(0.1)
+
+
+def test_an_error_begins_it_anew() -> None:
+    contact = Contact()
+    contact.note(at(0))
+    contact.note(at(1))
+    contact.lose()
+    contact.note(at(2))
+    assert not contact.has_lasted(0.1)
+
+
+def test_after_an_outage_leases_are_left_alone_for_a_while(committed_cast: Cast) -> None:
+    send(committed_cast, make_session(committed_cast))
+    lease = claim().lease
+    expire(lease.attempt_id)
+    assert Chores(grace_seconds=60).do() == 0
+    assert attempts.heartbeat(leases=[lease]).alive == {lease.attempt_id}
+    expire(lease.attempt_id)
+    assert Chores(grace_seconds=0).do() == 1
+
+
+def test_a_server_that_turns_read_only_is_away_and_its_connection_given_up(
+    committed_cast: Cast,
+) -> None:
+    session = make_session(committed_cast)
+    with connection.cursor() as cursor:
+        cursor.execute("SET default_transaction_read_only = on")
+    with pytest.raises(OperationalError) as caught:
+        Session.objects.filter(pk=session.pk).update(title="Later")
+    assert is_down(caught.value)
+    connection.close_if_unusable_or_obsolete()
+    Session.objects.filter(pk=session.pk).update(title="Now")
+    session.refresh_from_db()
+    assert session.title == "Now"
+
+
+@pytest.mark.parametrize(
+    ("address", "down"),
+    [
+        ("host=127.0.0.1 port=1", True),
+        ("host=/nowhere", True),
+        ("host=no-such-host.invalid", False),
+    ],
+)
+def test_only_what_the_servers_own_place_says_shows_that_it_is_down(
+    address: str, down: bool
+) -> None:
+    with pytest.raises(psycopg.OperationalError) as caught:
+        psycopg.connect(f"{address} connect_timeout=2")
+    assert is_down(caught.value) is down
+
+
+async def test_a_call_that_must_not_run_twice_is_cut_while_the_turn_is_in_doubt(
+    talk: Talk, home: Path
+) -> None:
+    append = {"tool": "probe.append", "args": {"line": "cut", "sleep_ms": 60_000}}
+    lookup = {"tool": "probe.lookup", "args": {"sleep_ms": 1_000}}
+    async with working(home, heartbeat_seconds=60) as worker:
+        turn = await talk.script({"call": [append, lookup]}, {"say": "Went on."})
+        await talk.until_type("agent.tool_use")
+        (running,) = worker._running.values()
+        running.tenure.doubt()
+        await talk.until_type("agent.tool_use", 2)
+        running.tenure.confirm()
+        running.tenure.doubt()
+        assert (await talk.ending(turn))["type"] == "turn.completed"
+    first, second = await talk.events("agent.tool_result")
+    assert (first["name"], first["outcome"]) == ("probe.append", "unknown")
+    # One that only reads goes on, whoever else may read.
+    assert (second["name"], second["outcome"]) == ("probe.lookup", "ok")
+    assert probe_lines(home) == []
+
+
+async def test_no_such_call_begins_in_doubt(talk: Talk, home: Path) -> None:
+    append = {"tool": "probe.append", "args": {"line": "later"}}
+    async with working(home, heartbeat_seconds=60) as worker:
+        turn = await talk.script({"hang_ms": 500, "call": [append]}, {"say": "Done."})
+        await talk.until_type("step.checkpoint")
+        (running,) = worker._running.values()
+        running.tenure.doubt()
+        await talk.until_type("agent.tool_use")
+        assert probe_lines(home) == []
+        running.tenure.confirm()
+        assert (await talk.ending(turn))["type"] == "turn.completed"
+    assert probe_lines(home) == ["later"]
+
+
+async def test_a_deadline_that_passed_is_a_doubt_that_a_heartbeat_ends(
+    talk: Talk, home: Path
+) -> None:
+    """And no reason to give the turn up: nobody else has it."""
+    async with working(home, heartbeat_seconds=60) as worker:
+        turn = await talk.script({"say": "word " * 40, "chunks": 40, "every_ms": 50})
+        await talk.until_type("agent.message_delta", 2)
+        await in_db_thread(expire, next(iter(worker._running)))
+        (running,) = worker._running.values()
+        running.deadline = 0.0
+        assert (await talk.ending(turn))["type"] == "turn.completed"
+    assert running.deadline > 0
+    assert len(await talk.events("attempt.started")) == 1
