@@ -100,9 +100,14 @@ def end_queue(
 
 
 def go_on(session: Session, change: Change, *, stop_reason: dict[str, Any]) -> None:
-    """After a turn has ended: the queue, or idle. Idle is written only where nothing can go on."""
+    """After a turn has ended: the queue, or idle. Idle is written only where nothing can go on.
+
+    A session that required action does so no more, though the next turn may not start at once.
+    """
     has_more = session.turns.filter(status=TurnStatus.QUEUED).exists()
     if has_more and not session.is_paused:
+        if session.is_waiting:
+            change.add(Draft("session.status_running"))
         change.add(ready_at=when_quiet(session, change))
         return
     # Without a queue the turn's own outcome says more than that the session is held.

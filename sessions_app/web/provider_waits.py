@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from sessions_app import eventlog
 from sessions_app.domain.vocabulary import SessionStatus
 from sessions_app.models import Session
+from sessions_app.selectors import read_events
 from sessions_app.web.items import Item, Json, item_of
 
 KIND = "session.status_rescheduled"
@@ -36,9 +36,7 @@ def current(session: Session) -> Json:
     """What this session waits for now; empty where it is not for a provider."""
     if session.status != SessionStatus.RESCHEDULING:
         return {}
-    found = eventlog.read_before(
-        session_id=session.pk, before=session.head_seq + 1, limit=1, types={KIND}
-    )
+    found = read_events(session, before=session.head_seq + 1, limit=1, types={KIND})
     return _facts(found[0].data) if found else {}
 
 

@@ -388,14 +388,12 @@ _HANDLERS: dict[str, Callable[[Transcript, Json], list[Change]]] = {
     "agent.thinking": Transcript._thinking,
     "agent.tool_use": Transcript._tool_use,
     "agent.tool_result": Transcript._tool_result,
-    "session.forked": Transcript._note_by,
-    "session.paused": Transcript._note_by,
-    "session.resumed": Transcript._note_by,
+    **dict.fromkeys(("session.forked", "session.paused", "session.resumed"), Transcript._note_by),
     "agent.question": Transcript._question,
     "user.tool_confirmation": Transcript._decided,
     "user.question_response": Transcript._decided,
     "agent.question_closed": Transcript._question_closed,
-    "session.archived": Transcript._note,
-    "session.unarchived": Transcript._note,
-    "session.status_terminated": Transcript._note,
+    **dict.fromkeys(
+        ("session.archived", "session.unarchived", "session.status_terminated"), Transcript._note
+    ),
 }
