@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from pathlib import Path
 from typing import Any
+
+from django.db.models import Q
 
 from core.db import in_db_thread
 from core.ids import Prefix, decode_id, parse_event_id
 from sessions_app.domain.events import Draft
+from sessions_app.domain.vocabulary import TERMINAL_TURN
 from sessions_app.models import Session, Turn
 from sessions_app.selectors import get_session
 from sessions_app.services import attempts
 from sessions_app.services.calls import Call
+from sessions_app.services.cancelling import cancel_session
 from sessions_app.services.children.spawning import NewChild, spawn_child
 from sessions_app.services.waits import Confirmation, confirm_call
-from tests.engine.conftest import Talk, working
+from tests.engine.conftest import Talk, probe_lines, working
 from tests.engine.test_recovery import DeadWorker
 
 WAIT = {"tool": "session.wait_children", "args": {}}
@@ -327,3 +332,38 @@ async def test_an_agent_does_no_more_than_its_initiator_may_now(talk: Talk, home
         await talk.ending(turn)
         assert (await results(talk))[1].endswith("(missing_role)")
         assert await child_ids(talk) == []
+
+
+async def test_a_cancel_ends_a_working_tree_and_no_call_comes_after(talk: Talk, home: Path) -> None:
+    """BR-049: three children, a grandchild, and one that is only queued."""
+    busy = [
+        {"call": [{"tool": "probe.append", "args": {"line": f"line {n}", "sleep_ms": 60}}]}
+        for n in range(200)
+    ]
+    async with working(home, concurrency=4):
+        await talk.script(
+            {"call": [start(*busy), start({"call": [start(*busy)]}, *busy), start(*busy)]},
+            {"call": [WAIT]},
+        )
+        await talk.until_type("turn.waiting")
+        nested = await child(talk, 1)
+        await nested.until_type("child.started")
+        while not (home / "probe.log").exists():
+            await asyncio.sleep(0.01)
+        owner = await in_db_thread(talk.cast.access, "owner")
+        began = time.monotonic()
+        await in_db_thread(cancel_session, access=owner, session_id=talk.session.pk)
+        statuses = await in_db_thread(tree_statuses, talk.session)
+        assert (len(statuses), set(statuses)) == (5, {"terminated"})
+        await asyncio.sleep(0.5)  # a call at work when it was fenced may have had its effect
+        lines = len(probe_lines(home))
+        await asyncio.sleep(0.5)
+        assert len(probe_lines(home)) == lines
+        assert time.monotonic() - began < 5
+        assert await talk.events("child.result") == []
+
+
+def tree_statuses(top: Session) -> list[str]:
+    tree = Session.objects.filter(Q(pk=top.pk) | Q(root_id=top.pk))
+    assert not Turn.objects.filter(session__in=tree).exclude(status__in=TERMINAL_TURN).exists()
+    return list(tree.values_list("status", flat=True))
