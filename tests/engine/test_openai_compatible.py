@@ -231,6 +231,7 @@ async def test_a_turn_survives_what_providers_do(
     committed_cast: Cast, llmock: LLMock, home: Path
 ) -> None:
     talk = await in_db_thread(local_talk, committed_cast, llmock.base_url("openai"))
+    llmock.reply("High water is at noon, low water at six.")
     llmock.rate_limit(retry_after=0.3).truncate(after_chunks=3).disconnect(after_chunks=2)
     async with working(home):
         turn = await talk.send("When does the tide turn?")
