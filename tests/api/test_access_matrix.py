@@ -179,6 +179,7 @@ def check_row(stage: Stage, route: tuple[str, str]) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("route", [r for r in MATRIX if r != STREAM], ids=" ".join)
 def test_each_route_admits_whom_it_should(cast: Cast, route: tuple[str, str]) -> None:
     check_row(Stage(cast), route)
