@@ -19,7 +19,12 @@ from orgs.api.authentication import access_of
 from orgs.roles import Action
 from sessions_app import wire
 from sessions_app.api.requests import UpdateSession
-from sessions_app.domain.vocabulary import AgentAccess, MemoryScope, Visibility
+from sessions_app.domain.vocabulary import (
+    DEFAULT_ORIGIN_TYPE,
+    AgentAccess,
+    MemoryScope,
+    Visibility,
+)
 from sessions_app.listing import Archived, SessionQuery, Sort
 from sessions_app.models import Session
 from sessions_app.selectors import get_session
@@ -130,7 +135,7 @@ def prompt(event: Values) -> Prompt:
 def session_query(access: Access, values: Values) -> SessionQuery:
     return SessionQuery(
         workspace_id=workspace_of(access, values),
-        origin_type=values["origin_type"],
+        origin_type=values.get("origin_type") or _default_partition(values),
         query=values["query"],
         statuses=tuple(values.get("statuses[]", ())),
         archived=_archived(values),
@@ -144,6 +149,11 @@ def session_query(access: Access, values: Values) -> SessionQuery:
         limit=values["limit"],
         page=values["page"],
     )
+
+
+def _default_partition(values: Values) -> str | None:
+    """Children are in the partition of their parent, whichever that is."""
+    return None if values.get("parent_id") else DEFAULT_ORIGIN_TYPE
 
 
 def _archived(values: Values) -> Archived:

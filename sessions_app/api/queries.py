@@ -19,7 +19,12 @@ EVENT_PAGE, EVENT_PAGE_MAX = 100, 1_000
 
 class SessionListQuery(PageQuery):
     workspace_id = PublicId(Prefix.WORKSPACE, required=False)
-    origin_type = Text(default="work", allow_blank=False, max_length=100)
+    origin_type = Text(
+        required=False,
+        allow_blank=False,
+        max_length=100,
+        help_text="“work”, unless it is a parent's children that are listed.",
+    )
     query = Text(default="", max_length=200, help_text="Contained in title, preview or id.")
     archived = Choice(choices_of(Archived), required=False)
     include_archived = Flag(required=False)

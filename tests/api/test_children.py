@@ -91,3 +91,16 @@ def test_children_are_listed_in_pages_and_as_a_tree(parent: Session, member: Cal
     assert [node["id"] for node in tree["session"]["children"][0]["children"]] == [below]
     inner = member.get(f"/v1/sessions/{below}/tree").json()
     assert [row["id"] for row in inner["ancestors"]] == [parent.public_id, ids[1]]
+
+
+def test_children_are_listed_by_their_parent_whatever_its_partition(
+    cast: Cast, member: Caller
+) -> None:
+    parent = make_session(cast, origin={"type": "chat"})
+    child = make(member, parent).json()
+    assert child["origin"] == {"type": "chat"}
+    query = f"workspace_id={child['workspace_id']}&parent_id={parent.public_id}"
+    listed = member.get(f"/v1/sessions?{query}").json()["data"]
+    assert [row["id"] for row in listed] == [child["id"]]
+    other = member.get(f"/v1/sessions?{query}&origin_type=work").json()["data"]
+    assert other == []
