@@ -10,6 +10,7 @@ import "./control.js";
 import "./composer.js";
 import "./session.js";
 import "./sidebar.js";
+import "./drag.js";
 import "./waits.js";
 
 const app = document.body;

@@ -64,6 +64,20 @@ async function changeQueue(turn, act) {
   await look();
 }
 
+// To a place counted from 1, of the queue that the mover saw: a newer one refuses it.
+export function moveTo(turn, position, version) {
+  inTurn(async () => {
+    const url = one(`[data-queued="${turn}"] [data-do="up"]`)?.getAttribute("formaction");
+    try {
+      if (url) {
+        await post(url, { position, expected_version: version });
+        say(`Moved to place ${position}.`);
+      }
+    } catch (problem) { tell(problem); }
+    await look();
+  });
+}
+
 // The strip as it is now, whatever the socket has brought so far.
 async function look() {
   await page()?.refreshStrip();
