@@ -13,7 +13,9 @@ Json = dict[str, Any]
 
 @dataclass(slots=True)
 class Call:
-    """One tool call; `outcome` is empty while it runs. `is_asking`: people decide first."""
+    """One tool call; `outcome` is empty while it runs. `is_asking`: people decide first.
+    `awaits`: ids of the child sessions for whose results it waits.
+    """
 
     key: str
     name: str
@@ -25,6 +27,7 @@ class Call:
     result_seq: int = 0
     duration_ms: int | None = None
     is_asking: bool = False
+    awaits: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -68,6 +71,11 @@ def when(data: Json) -> datetime:
     return datetime.fromisoformat(data["created_at"])
 
 
+def event_item(data: Json, key: str, kind: str) -> Item:
+    """The item that an event begins."""
+    return Item(key, kind, data["seq"], when(data), data.get("turn_id", ""))
+
+
 def text_of(content: Any) -> str:
     if isinstance(content, str):
         return content
@@ -98,6 +106,5 @@ SILENT_TYPES = frozenset(
         "model.usage",
         "turn.edited",
         "queue.changed",
-        "child.awaited",
     }
 )
