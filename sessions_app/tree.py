@@ -108,5 +108,12 @@ def find_askers(*, access: Access, sessions: Collection[Session]) -> dict[UUID, 
     return askers
 
 
+def count_archived_below(*, access: Access, session_id: UUID) -> int:
+    """How many sessions the archive of this one took along. Raises NotFound."""
+    session = get_session(access=access, session_id=session_id)
+    below = Session.objects.visible_to(access).below(session)
+    return below.filter(archived_at__isnull=False, archiving_id=session.archiving_id).count()
+
+
 def _open_asks() -> QuerySet[Wait]:
     return Wait.objects.filter(status=WaitStatus.OPEN).exclude(kind=WaitKind.CHILDREN)
