@@ -119,8 +119,11 @@ def asks_context(
     return {"asks": cards, "asks_more": len(waits) > len(shown), "asker": asker_title}
 
 
-def tree_context(access: Access, session: Session, *, shown: int = TREE_SHOWN) -> dict[str, Any]:
-    """The tree that a session stands in, from its root; nothing for one without kin."""
+def tree_context(access: Access, session: Session, *, is_whole: bool = False) -> dict[str, Any]:
+    """The tree that a session stands in, from its root; nothing for one without kin.
+
+    TREE_SHOWN of it and the way down to the session, unless `is_whole`.
+    """
     if session.root_id is None and not session.has_children:
         return {"tree": None}
     try:
@@ -128,14 +131,15 @@ def tree_context(access: Access, session: Session, *, shown: int = TREE_SHOWN) -
     except NotFound:
         return {"tree": None}
     nodes = list(_level_by_level(tree.top))
-    kept = {*session.ancestor_ids, session.pk, *(node.session.pk for node in nodes[:shown])}
+    shown = nodes if is_whole else nodes[:TREE_SHOWN]
+    kept = {*session.ancestor_ids, session.pk, *(node.session.pk for node in shown)}
     chosen = [node.session for node in nodes if node.session.pk in kept]
     note_first_words(chosen)
     return {
         "tree": _row(tree.top, session.pk, kept),
         "tree_total": len(nodes) - 1,
         "tree_hidden": len(nodes) - len(chosen),
-        "tree_is_truncated": tree.is_truncated,
+        "tree_cut_at": len(nodes) - 1 if tree.is_truncated else 0,
         "root_id": encode_id(Prefix.SESSION, session.root_id or session.pk),
     }
 

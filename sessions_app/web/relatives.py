@@ -7,7 +7,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from orgs.access import Access
-from sessions_app.tree import TREE_MAX_SESSIONS, list_children
+from sessions_app.tree import list_children
 from sessions_app.web.family import tree_context
 from sessions_app.web.naming import display_title
 from sessions_app.web.pages import find_session
@@ -41,8 +41,8 @@ def tree(request: HttpRequest, session: str, *, access: Access) -> HttpResponseB
     """All that stands in one tree with this session."""
     row = find_session(access, session)
     context = shell(request, access, row.workspace_id) | {"screen": "new"}
-    context |= tree_context(access, row, shown=TREE_MAX_SESSIONS + 1)
-    context |= {"session_id": session, "title": display_title(row), "is_whole": True}
+    context |= tree_context(access, row, is_whole=True)
+    context |= {"session_id": session, "title": display_title(row)}
     return render(request, "tree.html", context)
 
 

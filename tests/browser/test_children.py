@@ -50,9 +50,7 @@ def end(client: Client, session: str) -> None:
     client.call("POST", f"sessions/{session}/cancel", json={})
 
 
-def test_cards_are_live_in_two_tabs_and_the_dock_decides(
-    person: NewPerson, client: Client
-) -> None:
+def test_cards_are_live_in_two_tabs_and_the_dock_decides(person: NewPerson, client: Client) -> None:
     parent, ids = family(client)
     page, other = person().tab(f"/s/{parent}/"), person("member").tab(f"/s/{parent}/")
     for tab in (page, other):
@@ -72,3 +70,44 @@ def test_cards_are_live_in_two_tabs_and_the_dock_decides(
     live = transcript(other)
     other.reload()
     assert transcript(other) == live
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", SIZES)
+def test_no_page_of_a_family_has_a_violation(
+    person: NewPerson, client: Client, size: str, scheme: str
+) -> None:
+    width, height = SIZES[size]
+    parent, ids = family(client)
+    someone = person(viewport={"width": width, "height": height}, color_scheme=scheme)
+    page = someone.tab(f"/s/{parent}/")
+    expect(page.locator(".dock [data-ask]")).to_have_count(1)
+    expect(card(page, ids["Left"])).to_contain_text("Done")
+    problems = {}
+    if size != "wide":
+        page.click(".head [data-toggle-drawer]")
+        shot(page, f"family-drawer-{size}-{scheme}")
+        problems["drawer"] = violations(page)
+        page.keyboard.press("Escape")
+    page.wait_for_timeout(400)
+    shot(page, f"family-asking-{size}-{scheme}")
+    problems["asking"] = violations(page)
+    inner = someone.tab(f"/s/{ids['Right']}/")
+    shot(inner, f"family-child-{size}-{scheme}")
+    problems["child"] = violations(inner)
+    listed = someone.tab(f"/w/{someone.workspace}/")
+    listed.click(f'.row-item[data-key="{parent}"] > [data-unfold]')
+    expect(listed.locator(f'[data-children="{parent}"] > .row-item')).to_have_count(2)
+    shot(listed, f"family-list-{size}-{scheme}")
+    problems["list"] = violations(listed)
+    tree = someone.tab(f"/s/{ids['Left']}/tree/")
+    shot(tree, f"family-tree-{size}-{scheme}")
+    problems["tree"] = violations(tree)
+    page.click(".dock [value=allow]")
+    expect(page.locator(".answer").last).to_contain_text("Both are fine.")
+    page.locator(".child-result > summary").first.click()
+    shot(page, f"family-done-{size}-{scheme}")
+    problems["done"] = violations(page)
+    wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert [tab.evaluate(wide) <= 0 for tab in (page, inner, listed, tree)] == [True] * 4
+    assert {name: found for name, found in problems.items() if found} == {}
