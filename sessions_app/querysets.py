@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 from uuid import UUID
 
 from django.db import models
@@ -28,6 +28,17 @@ EXISTS (SELECT 1 FROM sessions_app_session AS below
         WHERE below.root_id = coalesce({row}.root_id, {row}.id) AND below.archived_at IS NULL
           AND below.ancestor_ids @> ARRAY[{row}.id]
           AND (below.started_turn_id IS NOT NULL OR below.ready_at IS NOT NULL))
+"""
+
+# The children whose results open calls still wait for: a list of each call.
+AWAITED = """
+(SELECT jsonb_agg(wait.request -> 'remaining') FROM sessions_app_wait AS wait
+ WHERE wait.session_id = {row}.id AND wait.status = 'open' AND wait.kind = 'children')
+"""
+# No EXISTS: of that the planner might make a hash of all children there are.
+HAS_CHILDREN = """
+coalesce((SELECT true FROM sessions_app_session AS child
+          WHERE child.parent_id = {row}.id AND child.archived_at IS NULL LIMIT 1), false)
 """
 
 
@@ -69,11 +80,17 @@ class SessionQuerySet(models.QuerySet["Session"]):  # type: ignore[name-defined]
     def with_tree_state(self) -> Self:
         """Of a session and all below it that is not archived: how many approvals and questions
         are open, as `open_waits`; of those below alone, whether one is at work: `works_below`.
+        Of the session: for which children's results it waits, as `awaited_lists`; `has_children`.
         """
-        named = {"row": "sessions_app_session"}
+
+        def read(sql: str, kind: models.Field[Any, Any] | None = None) -> RawSQL:
+            return RawSQL(  # noqa: S611 (constants)
+                f"({sql.format(row='sessions_app_session')})", (), output_field=kind
+            )
+
         return self.annotate(
-            open_waits=RawSQL(f"({OPEN_WAITS.format(**named)})", ()),  # noqa: S611 (a constant)
-            works_below=RawSQL(  # noqa: S611 (a constant)
-                WORKS_BELOW.format(**named), (), output_field=models.BooleanField()
-            ),
+            open_waits=read(OPEN_WAITS),
+            works_below=read(WORKS_BELOW, models.BooleanField()),
+            awaited_lists=read(AWAITED, models.JSONField()),
+            has_children=read(HAS_CHILDREN, models.BooleanField()),
         )

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from django.db.models import QuerySet
+
 from orgs.access import Access
+from sessions_app.domain.vocabulary import WaitKind, WaitStatus
 from sessions_app.listing import Archived, SessionPage, SessionQuery, list_sessions
-from sessions_app.models import Session
+from sessions_app.models import Session, Wait
 from sessions_app.selectors import get_session
 
 TREE_MAX_SESSIONS = 500
+ASKS_LOOKED_AT = 200
 
 
 @dataclass(slots=True)
@@ -71,3 +76,44 @@ def read_tree(*, access: Access, session_id: UUID) -> Tree:
             nodes[child.pk] = Node(child)
             parent.children.append(nodes[child.pk])
     return Tree(above, nodes[session.pk], len(found) > TREE_MAX_SESSIONS)
+
+
+def list_ancestors(*, access: Access, session: Session) -> list[Session]:
+    """From the root down to the parent, as far as the caller sees them."""
+    if not session.ancestor_ids:
+        return []
+    return list(
+        Session.objects.visible_to(access).filter(pk__in=session.ancestor_ids).order_by("depth")
+    )
+
+
+def list_asks_below(*, access: Access, session: Session, limit: int) -> list[Wait]:
+    """What the sessions below one ask people and nobody has decided, oldest first."""
+    below = Session.objects.visible_to(access).below(session).filter(archived_at__isnull=True)
+    asked = _open_asks().filter(session__in=below)
+    return list(asked.select_related("session").order_by("pk")[:limit])
+
+
+def find_askers(*, access: Access, sessions: Collection[Session]) -> dict[UUID, Session]:
+    """For each of these, the session below it that has asked people longest. One query, or none."""
+    if not sessions:
+        return {}
+    roots = {session.root_id or session.pk for session in sessions}
+    seen = Session.objects.visible_to(access)
+    below = seen.filter(root_id__in=roots, archived_at__isnull=True)
+    asked = _open_asks().filter(session__in=below).select_related("session").order_by("-pk")
+    askers: dict[UUID, Session] = {}
+    for wait in asked[:ASKS_LOOKED_AT]:
+        askers |= dict.fromkeys(wait.session.ancestor_ids, wait.session)
+    return askers
+
+
+def count_archived_below(*, access: Access, session_id: UUID) -> int:
+    """How many sessions the archive of this one took along. Raises NotFound."""
+    session = get_session(access=access, session_id=session_id)
+    below = Session.objects.visible_to(access).below(session)
+    return below.filter(archived_at__isnull=False, archiving_id=session.archiving_id).count()
+
+
+def _open_asks() -> QuerySet[Wait]:
+    return Wait.objects.filter(status=WaitStatus.OPEN).exclude(kind=WaitKind.CHILDREN)

@@ -115,6 +115,8 @@ class Session(models.Model):
     # Filled by `with_tree_state`; not columns.
     open_waits: int | None = None
     works_below: bool = False
+    awaited_lists: list[list[str]] | None = None
+    has_children: bool = False
 
     objects = SessionQuerySet.as_manager()
 
@@ -188,6 +190,11 @@ class Session(models.Model):
     def is_working(self) -> bool:
         """It is at work, or a session below it is. For rows read `with_tree_state`."""
         return self.is_at_work or self.works_below
+
+    @property
+    def awaited(self) -> int:
+        """How many children's results its turn waits for. For rows read `with_tree_state`."""
+        return len({child for each in self.awaited_lists or () for child in each})
 
     @property
     def is_paused(self) -> bool:

@@ -167,6 +167,24 @@ class Track:
         self.start += dropped
 
 
+class ShownTrees:
+    """The roots whose trees a viewer has open. Rows below any other root are not told.
+
+    `unread`: those whose rows were not told yet.
+    """
+
+    def __init__(self) -> None:
+        self.roots: frozenset[UUID] = frozenset()
+        self.unread: set[UUID] = set()
+        self.waiter: Waiter | None = None
+
+    def show(self, roots: frozenset[UUID]) -> None:
+        self.unread = set(roots)
+        self.roots = roots
+        if self.waiter is not None:
+            self.waiter.wake()
+
+
 class RowWatch:
     """A follower of a workspace's light rows: which sessions it has to look at again.
 

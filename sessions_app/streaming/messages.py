@@ -14,6 +14,7 @@ from core.ids import InvalidId, Prefix, decode_id
 from sessions_app.streaming.positions import parse_position, parse_types
 
 MESSAGE_MAX_BYTES: Final = 65_536
+TREES_MAX: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,14 @@ class Sidebar:
 
 
 @dataclass(frozen=True, slots=True)
+class Trees:
+    """From now on the rows of a workspace are told with all that is below these roots."""
+
+    workspace_id: UUID
+    root_ids: frozenset[UUID]
+
+
+@dataclass(frozen=True, slots=True)
 class Focus:
     session_id: UUID | None
 
@@ -50,7 +59,7 @@ class Ping:
     pass
 
 
-Message = Subscribe | Unsubscribe | Sidebar | Focus | Ping
+Message = Subscribe | Unsubscribe | Sidebar | Trees | Focus | Ping
 _Fields = dict[str, Any]
 
 
@@ -100,6 +109,16 @@ def _sidebar(fields: _Fields) -> Sidebar:
     return Sidebar(_id(fields, "workspace", Prefix.WORKSPACE), resumes)
 
 
+def _trees(fields: _Fields) -> Trees:
+    roots = fields.pop("sessions", None)
+    if not isinstance(roots, list) or len(roots) > TREES_MAX:
+        raise InvalidInput(
+            "invalid_value", f"`sessions` is a list of at most {TREES_MAX} ids.", param="sessions"
+        )
+    named = frozenset(_id({"sessions": root}, "sessions", Prefix.SESSION) for root in roots)
+    return Trees(_id(fields, "workspace", Prefix.WORKSPACE), named)
+
+
 def _focus(fields: _Fields) -> Focus:
     if fields.get("session") is None:
         fields.pop("session", None)
@@ -122,6 +141,7 @@ _PARSERS: Final[dict[str, Callable[[_Fields], Message]]] = {
     "subscribe": _subscribe,
     "unsubscribe": _unsubscribe,
     "sidebar": _sidebar,
+    "trees": _trees,
     "focus": _focus,
     "ping": _ping,
 }

@@ -12,7 +12,7 @@ from uuid import UUID
 from django.db import connection
 
 from sessions_app.domain.vocabulary import DEFAULT_ORIGIN_TYPE
-from sessions_app.querysets import OPEN_WAITS, WORKS_BELOW
+from sessions_app.querysets import AWAITED, HAS_CHILDREN, OPEN_WAITS, WORKS_BELOW
 
 ROWS_POLLED: Final = 50  # of each workspace, the newest
 RowStates = Mapping[UUID, Mapping[UUID, tuple[Any, ...]]]
@@ -21,7 +21,8 @@ RowStates = Mapping[UUID, Mapping[UUID, tuple[Any, ...]]]
 _SHOWN = f"""
     row.id, status, title, message_count, model_label, agent_message_seq,
     started_turn_id IS NOT NULL OR ready_at IS NOT NULL, paused_at IS NOT NULL,
-    {OPEN_WAITS.format(row="row")}, {WORKS_BELOW.format(row="row")}
+    {OPEN_WAITS.format(row="row")}, {WORKS_BELOW.format(row="row")},
+    {AWAITED.format(row="row")}::text, {HAS_CHILDREN.format(row="row")}
 """
 _STATES = f"""
 SELECT watched.id, {_SHOWN}

@@ -21,7 +21,7 @@ from core.db import in_db_thread
 from core.errors import DomainError, Forbidden, InvalidInput, NotFound, RateLimited, Unavailable
 from sessions_app.streaming import outbox, rendering
 from sessions_app.streaming.follow import follow
-from sessions_app.streaming.followers import Viewer, Waiter
+from sessions_app.streaming.followers import ShownTrees, Viewer, Waiter
 from sessions_app.streaming.frames import CaughtUp, Closed, Ended, Events, Ready
 from sessions_app.streaming.hub import current_hub
 from sessions_app.streaming.messages import (
@@ -31,6 +31,7 @@ from sessions_app.streaming.messages import (
     Ping,
     Sidebar,
     Subscribe,
+    Trees,
     Unsubscribe,
     parse_message,
 )
@@ -77,6 +78,7 @@ class SessionSocket(AsyncWebsocketConsumer):
         self.focused_session_id: UUID | None = None
         self._subscriptions: dict[UUID, asyncio.Task[None]] = {}
         self._sidebars: dict[UUID, asyncio.Task[None]] = {}
+        self._trees: dict[UUID, ShownTrees] = {}
         self._guard: asyncio.Task[None] | None = None
         self._allowance = MESSAGES_BURST
         self._counted_at = 0.0
@@ -134,8 +136,11 @@ class SessionSocket(AsyncWebsocketConsumer):
                 await _stop(self._subscriptions.pop(session_id, None))
             case Unsubscribe(workspace_id=UUID() as workspace_id):
                 await _stop(self._sidebars.pop(workspace_id, None))
+                self._trees.pop(workspace_id, None)
             case Sidebar():
                 await self._watch_sidebar(message)
+            case Trees():
+                self._show_trees(message)
             case Focus():
                 self.focused_session_id = message.session_id
             case Ping():
@@ -157,12 +162,14 @@ class SessionSocket(AsyncWebsocketConsumer):
     async def _watch_sidebar(self, wish: Sidebar) -> None:
         await _stop(self._sidebars.pop(wish.workspace_id, None))
         if len(self._sidebars) >= SIDEBARS_MAX:
-            raise InvalidInput(
-                "too_many_sidebars",
-                f"A socket follows at most {SIDEBARS_MAX} workspaces; unsubscribe first.",
-                param="workspace",
-            )
+            raise _too_many_sidebars()
         self._begin(self._sidebars, wish.workspace_id, self._tell_rows(wish))
+
+    def _show_trees(self, wish: Trees) -> None:
+        """Also before the workspace is followed, and after; it asks nothing of the database."""
+        if wish.workspace_id not in self._trees and len(self._trees) >= SIDEBARS_MAX:
+            raise _too_many_sidebars()
+        self._trees.setdefault(wish.workspace_id, ShownTrees()).show(wish.root_ids)
 
     def _begin(
         self,
@@ -255,7 +262,8 @@ class SessionSocket(AsyncWebsocketConsumer):
         except NotFound as problem:
             await self._say(outbox.error(problem, workspace=about))
             return
-        changes = watch_rows(viewer=self.viewer, workspace_id=workspace_id)
+        trees = self._trees.setdefault(workspace_id, ShownTrees())
+        changes = watch_rows(viewer=self.viewer, workspace_id=workspace_id, trees=trees)
         async with aclosing(changes):
             async for change in changes:
                 match change:
@@ -335,6 +343,14 @@ class SessionSocket(AsyncWebsocketConsumer):
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _too_many_sidebars() -> InvalidInput:
+    return InvalidInput(
+        "too_many_sidebars",
+        f"A socket follows at most {SIDEBARS_MAX} workspaces; unsubscribe first.",
+        param="workspace",
+    )
 
 
 async def _stop(task: asyncio.Task[None] | None) -> None:

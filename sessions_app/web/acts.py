@@ -27,6 +27,7 @@ from sessions_app.services.sessions import (
 )
 from sessions_app.services.turns import Prompt, submit_prompt
 from sessions_app.streaming.positions import parse_position
+from sessions_app.tree import count_archived_below
 from sessions_app.web.live import LiveRenderer
 from sessions_app.web.pages import find_session
 from sessions_app.web.shell import done, for_people, parse_id, posted_number
@@ -138,7 +139,8 @@ def archive(request: HttpRequest, session: str, *, access: Access) -> HttpRespon
     if seen is not None:
         mark_read(access=access, session_id=row.pk, seq=min(seen, row.head_seq))
     home = f"/w/{encode_id(Prefix.WORKSPACE, row.workspace_id)}/"
-    return done(request, home, archived=True, home=home)
+    below = count_archived_below(access=access, session_id=row.pk)
+    return done(request, home, archived=True, home=home, below=below)
 
 
 @require_POST

@@ -20,8 +20,9 @@ from sessions_app.services.queueing import (
     promote_queued,
 )
 from sessions_app.services.retrying import retry_turn
+from sessions_app.web.naming import counted, display_title
 from sessions_app.web.pages import find_session
-from sessions_app.web.regions import display_title, session_context
+from sessions_app.web.regions import session_context
 from sessions_app.web.shell import (
     done,
     for_people,
@@ -140,9 +141,6 @@ def _queued(request: HttpRequest, access: Access, session: str, turn: str) -> Qu
 def _what_ends(ends: Ends) -> list[str]:
     """Counted, in words: `turn 4, which has not ended`, `3 queued prompts`, …"""
     turn = [] if ends.turn is None else [f"turn {ends.turn}, which has not ended"]
-    queued = _counted(ends.queued, "queued prompt", "queued prompts")
-    return [*turn, *queued, *_counted(ends.below, "session below it", "sessions below it")]
-
-
-def _counted(number: int, one: str, more: str) -> list[str]:
-    return [f"{number} {one if number == 1 else more}"] if number else []
+    queued = [counted(ends.queued, "queued prompt")] if ends.queued else []
+    below = [f"{counted(ends.below, 'child session')}, with all that runs there"]
+    return [*turn, *queued, *(below if ends.below else [])]

@@ -16,7 +16,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET, require_POST
 
 from core.errors import DomainError, InvalidInput, TooLarge
-from core.ids import InvalidId, parse_event_id
+from core.ids import InvalidId, Prefix, encode_id, parse_event_id
 from orgs.access import Access
 from sessions_app.inbox import count_inbox, list_inbox
 from sessions_app.models import Session, Wait
@@ -26,13 +26,14 @@ from sessions_app.services.waits import (
     answer_question,
     confirm_call,
 )
+from sessions_app.web.naming import display_title, note_first_words
 from sessions_app.web.pages import find_session, show_session
-from sessions_app.web.regions import display_title, note_first_words
 from sessions_app.web.rendering import render_item
 from sessions_app.web.shell import (
     done,
     find_home,
     for_people,
+    parse_id,
     shell,
     wants_fragment,
     wants_json,
@@ -158,4 +159,8 @@ def _at_its_field(
 
 def _back(request: HttpRequest, session: str, event: str) -> str:
     place = request.POST.get("place")
-    return "/inbox/" if place == "inbox" else f"/s/{session}/#{ask_key(event)}"
+    if place == "inbox":
+        return "/inbox/"
+    if place:  # the page of a session above, whose dock had the card
+        return f"/s/{encode_id(Prefix.SESSION, parse_id(Prefix.SESSION, place))}/#end"
+    return f"/s/{session}/#{ask_key(event)}"

@@ -13,7 +13,8 @@ from orgs.roles import Action
 from sessions_app.models import Session
 from sessions_app.selectors import find_fork_source, list_forks
 from sessions_app.services.forking import ForkRequest, fork_session
-from sessions_app.web.regions import display_title, may, note_first_words
+from sessions_app.web.naming import display_title, note_first_words
+from sessions_app.web.regions import may
 from sessions_app.web.shell import done, for_people, parse_id, posted_number
 
 FORKS_SHOWN = 5

@@ -13,7 +13,9 @@ Json = dict[str, Any]
 
 @dataclass(slots=True)
 class Call:
-    """One tool call; `outcome` is empty while it runs. `is_asking`: people decide first."""
+    """One tool call; `outcome` is empty while it runs. `is_asking`: people decide first.
+    `awaits`: ids of the child sessions for whose results it waits.
+    """
 
     key: str
     name: str
@@ -25,6 +27,7 @@ class Call:
     result_seq: int = 0
     duration_ms: int | None = None
     is_asking: bool = False
+    awaits: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -100,8 +103,5 @@ SILENT_TYPES = frozenset(
         "model.usage",
         "turn.edited",
         "queue.changed",
-        "child.started",
-        "child.awaited",
-        "child.result",
     }
 )

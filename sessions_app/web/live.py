@@ -17,6 +17,8 @@ from sessions_app import selectors
 from sessions_app.domain.events import DELTA_TYPES
 from sessions_app.eventlog import StoredEvent
 from sessions_app.models import Session
+from sessions_app.web.child_items import relatives_named
+from sessions_app.web.family import find_relatives
 from sessions_app.web.items import Change, Item
 from sessions_app.web.loading import load_page
 from sessions_app.web.markdown import render_blocks
@@ -78,8 +80,8 @@ class LiveRenderer:
             if _goes_on(events, place):
                 changes = [change for change in changes if change.kind != "grow"]
             patches = [self._patch(change) for change in changes]
-            if event.type in _SAID:
-                patches.append({"op": "say", "text": _SAID[event.type]})
+            if said := _said(event):
+                patches.append({"op": "say", "text": said})
             answers.append({"patches": patches} if patches else None)
         if answers and (names := regions_of(event.type for event in events)):
             answers[-1] = {
@@ -96,7 +98,13 @@ class LiveRenderer:
         self._growing.pop(item.key, None)
         may_control = may(self.access, Action.SESSION_CONTROL, self.session)
         may_fork = may(self.access, Action.SESSION_CREATE, self.session)
-        html = render_item(item, session=self.session, may_control=may_control, may_fork=may_fork)
+        html = render_item(
+            item,
+            session=self.session,
+            may_control=may_control,
+            may_fork=may_fork,
+            relatives=find_relatives(self.access, relatives_named([item])),
+        )
         patch = {"op": "put", "key": item.key, "html": html}
         return {**patch, "after": self._page.previous_key(item)}
 
@@ -112,6 +120,12 @@ class LiveRenderer:
             return []
         parts = render_regions(session=session, access=self.access, zone=None, names=names)
         return [{"op": "region", "name": name, "html": html} for name, html in parts.items()]
+
+
+def _said(event: StoredEvent) -> str:
+    if event.type == "turn.waiting" and not event.data["event_ids"]:
+        return "The session waits for its child sessions."
+    return _SAID.get(event.type, "")
 
 
 def _goes_on(events: Sequence[StoredEvent], place: int) -> bool:

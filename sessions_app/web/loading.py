@@ -10,7 +10,9 @@ from sessions_app import selectors
 from sessions_app.domain.events import DELTA_TYPES, EVENT_TYPES
 from sessions_app.eventlog import StoredEvent
 from sessions_app.models import Session, Turn
-from sessions_app.web.items import Json
+from sessions_app.services.children.results import results_of
+from sessions_app.web.child_items import CARD, told_result
+from sessions_app.web.items import Item, Json
 from sessions_app.web.transcript import Transcript
 from sessions_app.web.waits import settle_past
 
@@ -104,6 +106,17 @@ def _settle_past(session: Session, transcript: Transcript) -> None:
     for item in transcript.items:
         if item.type == "turn.failed":
             item.facts["may_retry"] = False
+    _settle_cards(session, [item for item in transcript.items if item.type == CARD])
+
+
+def _settle_cards(session: Session, cards: list[Item]) -> None:
+    """The newest result of each child, wherever it stands. Two queries, or none."""
+    if not cards:
+        return
+    named = {decode_id(Prefix.SESSION, card.facts["child"]): card for card in cards}
+    children = list(session.children.filter(pk__in=named))
+    for pk, data in results_of(session, children).items():
+        named[pk].facts["result"] = told_result(dict(data))
 
 
 def _deltas(session: Session, after: int, before: int) -> list[StoredEvent]:

@@ -19,9 +19,11 @@ from sessions_app import selectors
 from sessions_app.listing import Archived, SessionQuery, Sort, list_sessions
 from sessions_app.models import Session
 from sessions_app.services.composer_drafts import get_draft
+from sessions_app.web.child_items import relatives_named
+from sessions_app.web.family import crumbs, find_relatives
 from sessions_app.web.forking import kinship
 from sessions_app.web.loading import load_page
-from sessions_app.web.regions import may, note_first_words, session_context
+from sessions_app.web.regions import may, session_context
 from sessions_app.web.rendering import render_items
 from sessions_app.web.shell import (
     find_home,
@@ -33,7 +35,7 @@ from sessions_app.web.shell import (
     wants_fragment,
     zone,
 )
-from sessions_app.web.sidebar import list_groups, load_group, make_row
+from sessions_app.web.sidebar import list_groups, load_group, make_rows
 from sessions_app.web.waits import Typed
 
 RECENT = 3
@@ -111,10 +113,9 @@ def archived(request: HttpRequest, workspace: str, *, access: Access) -> HttpRes
         page=request.GET.get("page", ""),
     )
     page = list_sessions(access=access, query=query)
-    note_first_words(page.rows)
     context |= {
         "screen": "new",
-        "rows": [make_row(session) for session in page.rows],
+        "rows": make_rows(access, page.rows),
         "next_page": page.next_page,
         "may_restore": access.may(Action.SESSION_CONTROL, workspace_id),
         "is_archive": True,
@@ -143,6 +144,7 @@ def show_session(
         may_fork=may(access, Action.SESSION_CREATE, row),
         token=get_token(request),
         typed=typed,
+        relatives=find_relatives(access, relatives_named(page.transcript.items)),
     )
     context: dict[str, Any] = {
         "items": items,
@@ -154,11 +156,15 @@ def show_session(
     if wants_fragment(request):
         return render(request, "parts/earlier.html", context)
     context |= shell(request, access, row.workspace_id)
-    context |= session_context(session=row, access=access, zone=zone(request))
+    context |= session_context(
+        session=row, access=access, zone=zone(request), token=get_token(request)
+    )
     context |= {
         "screen": "session",
         "send_key": uuid.uuid4().hex,
         "rename": "rename" in request.GET,
+        "crumbs": crumbs(access, row),
+        "root_id": encode_id(Prefix.SESSION, row.root_id or row.pk),
         **kinship(access, row),
     }
     if context["may_control"] and context["is_open"]:

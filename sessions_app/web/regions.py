@@ -12,7 +12,9 @@ from orgs.access import Access
 from orgs.roles import Action
 from sessions_app import selectors
 from sessions_app.domain.vocabulary import SessionStatus
-from sessions_app.models import Session, Turn
+from sessions_app.models import Session
+from sessions_app.web.family import asks_context, tree_context
+from sessions_app.web.naming import display_title, session_state, state_word
 from sessions_app.web.strip import strip_context
 
 # Which parts an event may change.
@@ -44,64 +46,17 @@ REGIONS_BY_TYPE: dict[str, frozenset[str]] = {
     "user.question_response": frozenset({"state", "strip"}),
     "turn.waiting": frozenset({"state", "strip"}),
     "model.usage": frozenset({"usage"}),
+    "child.started": frozenset({"tree", "state"}),
+    "child.awaited": frozenset({"state", "strip"}),
+    "child.result": frozenset({"tree", "state", "strip", "asks"}),
 }
-ALL_REGIONS = ("title", "state", "model", "strip", "foot", "menu", "usage")
-_STATE_WORDS = {
-    "needs_you": "Needs you",
-    "failed": "Failed",
-    "paused": "Paused",
-    "working": "Working",
-    "retrying": "Waiting",
-    "": "",
-}
+ALL_REGIONS = ("title", "state", "model", "strip", "foot", "menu", "usage", "asks", "tree")
+# What changes of the sessions below one may show on its page.
+FAMILY_REGIONS = ("state", "strip", "asks", "tree")
 
 
 def regions_of(types: Iterable[str]) -> frozenset[str]:
     return frozenset().union(*(REGIONS_BY_TYPE.get(kind, frozenset()) for kind in types))
-
-
-def display_title(session: Session) -> str:
-    """A session without a title shows its first words, else its id."""
-    if session.title:
-        return session.title
-    if "first_words" not in session.__dict__:
-        note_first_words([session])
-    return session.__dict__["first_words"] or session.public_id
-
-
-def note_first_words(sessions: Collection[Session]) -> None:
-    """Notes the `first_words` of those without a title: one query for all of them, or none."""
-    untitled = [session for session in sessions if not session.title]
-    if not untitled:
-        return
-    first = Turn.objects.filter(session_id__in=[session.pk for session in untitled], number=1)
-    words = dict(first.values_list("session_id", "preview_text"))
-    for session in untitled:
-        session.__dict__["first_words"] = words.get(session.pk, "")
-
-
-def session_state(session: Session) -> str:
-    """The strongest: needs you, failed, paused, working. Empty: idle."""
-    reason = (session.stop_reason or {}).get("type")
-    is_at_work = session.is_working or session.status == SessionStatus.RUNNING
-    if _needs_people(session):
-        return "needs_you"
-    if reason in {"error", "retries_exhausted"} and not is_at_work:
-        return "failed"
-    if session.is_paused and session.status != SessionStatus.TERMINATED:
-        return "paused"
-    if session.status == SessionStatus.RESCHEDULING:
-        return "retrying"
-    return "working" if is_at_work else ""
-
-
-def _needs_people(session: Session) -> bool:
-    """Something is open, here or below; also while the turn still runs other calls."""
-    return session.is_waiting if session.open_waits is None else session.open_waits > 0
-
-
-def state_word(state: str) -> str:
-    return _STATE_WORDS[state]
 
 
 def may(access: Access, action: Action, session: Session) -> bool:
@@ -109,22 +64,34 @@ def may(access: Access, action: Action, session: Session) -> bool:
 
 
 def session_context(
-    *, session: Session, access: Access, zone: tzinfo | None, names: Collection[str] = ALL_REGIONS
+    *,
+    session: Session,
+    access: Access,
+    zone: tzinfo | None,
+    names: Collection[str] = ALL_REGIONS,
+    token: str = "",
 ) -> dict[str, Any]:
-    """What the named parts show. The session was read with this access just now."""
+    """What the named parts show. The session was read with this access just now.
+
+    `token` is for forms that are sent without a script.
+    """
     state = session_state(session)
     context: dict[str, Any] = {
         "session": session,
         "session_id": session.public_id,
         "title": display_title(session),
         "state": state,
-        "state_word": state_word(state),
+        "state_word": state_word(state, session),
         "may_control": may(access, Action.SESSION_CONTROL, session),
         "may_administer": may(access, Action.SESSION_ADMINISTER, session),
         "is_archived": session.archived_at is not None,
         "is_open": session.archived_at is None and session.status != SessionStatus.TERMINATED,
         "zone": zone,
     }
+    if {"state", "strip", "asks"} & set(names):
+        context |= asks_context(access, session, zone=zone, token=token)
+    if "tree" in names:
+        context |= tree_context(access, session)
     if "strip" in names:
         context |= strip_context(session)
     if "usage" in names:

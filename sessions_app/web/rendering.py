@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, tzinfo
 from typing import Any
@@ -13,7 +14,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from core.clock import now
 from core.ids import Prefix, encode_id
-from core.text import clip
+from core.text import clip, strip_marks
 from sessions_app.models import Session
 from sessions_app.web.items import Call, Item, call_summary
 from sessions_app.web.markdown import render_blocks, render_markdown
@@ -55,6 +56,7 @@ def render_items(
     may_fork: bool = False,
     token: str = "",
     typed: Typed | None = None,
+    relatives: Mapping[str, Any] | None = None,
 ) -> list[Placed]:
     """With a day mark above the first item and above each prompt of a new day."""
     placed: list[Placed] = []
@@ -73,6 +75,7 @@ def render_items(
             may_fork=may_fork,
             token=token,
             typed=typed,
+            relatives=relatives,
         )
         placed.append(Placed(markup, *mark))
     return placed
@@ -88,11 +91,15 @@ def render_item(
     token: str = "",
     typed: Typed | None = None,
     place: str = "",
+    relatives: Mapping[str, Any] | None = None,
+    asker: Mapping[str, str] | None = None,
 ) -> SafeString:
     """`may_control`: the reader may act on it, where it offers an act; `may_fork`: make a session
     of their own from a message.
 
     `token` is for forms that are sent without a script, `place` where such a form comes back to.
+    `relatives`: the sessions by id that its fragment may name and link. `asker`: {title, id} of
+    the session that asks, on a page of another one.
     """
     context: dict[str, Any] = {
         "item": item,
@@ -102,17 +109,42 @@ def render_item(
         "may_fork": may_fork,
         "token": token,
         "place": place,
+        "asker": asker,
         **_VIEWS.get(item.type, _no_view)(item),
     }
     if item.type == "agent.question":
         context |= _question(item, typed)
     elif item.type == APPROVAL:
         context |= _approval(item)
+    context |= _kin(item, relatives or {})
+    _name_awaited(context, relatives or {})
     return SafeString(render_to_string(f"events/{item.type}.html", context).strip())
 
 
 def _no_view(item: Item) -> dict[str, Any]:
     return {}
+
+
+def _kin(item: Item, relatives: Mapping[str, Any]) -> dict[str, Any]:
+    """The session that an item is about or from."""
+    named = item.facts.get("child") or item.facts.get("from")
+    return {"relative": relatives.get(named) if named else None}
+
+
+def _name_awaited(context: dict[str, Any], relatives: Mapping[str, Any]) -> None:
+    for view in context.get("calls", ()):
+        view["awaits"] = [relatives[each] for each in view["call"].awaits if each in relatives]
+
+
+def _child(item: Item) -> dict[str, Any]:
+    result = item.facts["result"]
+    prose = render_markdown(result["text"]) if result and result["text"].strip() else ""
+    begins = clip(strip_marks(result["text"].strip().split("\n")[0]), 200) if prose else ""
+    return {
+        "result": result,
+        "begins": begins,
+        "prose": mark_safe(prose),  # noqa: S308 (cleaned by an allow-list)
+    }
 
 
 def _prompt(item: Item) -> dict[str, Any]:
@@ -203,6 +235,8 @@ def _value(value: Any) -> str:
 def _outcome(call: Call) -> tuple[str, str, str]:
     """Word, class, mark."""
     match call.outcome:
+        case "" if call.awaits:
+            return "Waiting", "", "awaiting"
         case "" if call.is_asking:
             return "Waiting for an answer", "is-unknown", "needs_you"
         case "":
@@ -238,4 +272,5 @@ _VIEWS = {
     "agent.thinking": _thinking,
     "agent.tool_use": _calls,
     "turn.recovering": _recovering,
+    "child.started": _child,
 }

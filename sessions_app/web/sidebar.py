@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
@@ -19,7 +20,16 @@ from orgs.roles import Action
 from sessions_app.listing import SessionQuery, filter_sessions
 from sessions_app.models import Session
 from sessions_app.querysets import SessionQuerySet
-from sessions_app.web.regions import display_title, note_first_words, session_state, state_word
+from sessions_app.web.family import note_askers
+from sessions_app.web.naming import (
+    child_state,
+    display_title,
+    mark_of,
+    note_first_words,
+    session_state,
+    short_word,
+    state_word,
+)
 from sessions_app.wire import is_unread
 
 FIRST_PAGE = {"pinned": 20, "active": 20, "today": 10}
@@ -43,6 +53,7 @@ class Row:
     title: str
     state: str
     word: str
+    short_word: str
     mark: str
     is_unread: bool
     is_pinned: bool
@@ -51,8 +62,17 @@ class Row:
     at: str
 
     @property
+    def rest(self) -> str:
+        """What the short word leaves out."""
+        return self.word.removeprefix(self.short_word)
+
+    @property
     def note(self) -> str:
-        """The second line on a phone: the newest words, unless they are the title."""
+        """The second line on a phone: who asks below, or the newest words, unless they are the
+        title.
+        """
+        if asker := self.session.__dict__.get("asker"):
+            return f"{asker} asks"
         preview = strip_marks(self.session.preview_text)
         return "" if preview in {self.title, strip_marks(self.title)} else preview
 
@@ -82,7 +102,7 @@ def list_groups(*, access: Access, workspace_id: UUID, zone: tzinfo) -> list[Gro
         total = counts[f"in_{key}"]
         if total:
             size = FIRST_PAGE.get(key, OTHER_FIRST_PAGE)
-            groups.append(_group(sessions, workspace_id, key, bounds, None, size, total, 0))
+            groups.append(_group(access, sessions, workspace_id, key, bounds, None, size, total, 0))
     return groups
 
 
@@ -95,19 +115,20 @@ def load_group(*, access: Access, workspace_id: UUID, key: str, cursor: str, zon
     bounds = _bounds(zone)
     total = sessions.filter(_belongs(key, bounds)).count()
     position, shown = _position(workspace_id, key, cursor) if cursor else (None, 0)
-    return _group(sessions, workspace_id, key, bounds, position, NEXT_PAGE, total, shown)
+    return _group(access, sessions, workspace_id, key, bounds, position, NEXT_PAGE, total, shown)
 
 
 def make_row(session: Session) -> Row:
-    state = session_state(session)
+    state = session_state(session) if session.parent_id is None else child_state(session)
     unread = is_unread(session)
     return Row(
         session=session,
         id=session.public_id,
         title=display_title(session),
         state=state,
-        word=state_word(state),
-        mark=state or ("unread" if unread else ""),
+        word=state_word(state, session),
+        short_word=short_word(state, session),
+        mark=mark_of(state) or ("unread" if unread else ""),
         is_unread=unread,
         is_pinned=getattr(session, "pinned_at", None) is not None,
         is_working=session.is_working,
@@ -116,8 +137,15 @@ def make_row(session: Session) -> Row:
     )
 
 
+def make_rows(access: Access, sessions: Sequence[Session]) -> list[Row]:
+    note_first_words(sessions)
+    note_askers(access, sessions)
+    return [make_row(session) for session in sessions]
+
+
 def render_row(session: Session, access: Access) -> str:
     """One row's markup, as in the list: what a socket sends when the row changed."""
+    note_askers(access, [session])
     return render_to_string("parts/row.html", {"row": make_row(session), "zone": UTC})
 
 
@@ -158,6 +186,7 @@ def _belongs(key: str, bounds: dict[str, datetime]) -> Q:
 
 
 def _group(
+    access: Access,
     sessions: SessionQuerySet,
     workspace_id: UUID,
     key: str,
@@ -180,9 +209,7 @@ def _group(
         last = kept[-1]
         moment = rfc3339(getattr(last, column))
         older = encode_cursor(_query(workspace_id, key), [shown, moment, last.pk.hex])
-    note_first_words(kept)
-    rows = [make_row(session) for session in kept]
-    return Group(key, TITLES[key], rows, max(total, shown), shown, older)
+    return Group(key, TITLES[key], make_rows(access, kept), max(total, shown), shown, older)
 
 
 def _position(workspace_id: UUID, key: str, cursor: str) -> tuple[list[Any], int]:

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.clock import now
-from sessions_app.domain.vocabulary import STARTED_UNFINISHED, TurnStatus
+from core.ids import Prefix, encode_id
+from sessions_app.domain.vocabulary import STARTED_UNFINISHED, TurnSource, TurnStatus
 from sessions_app.models import QUEUE_ORDER, Session, Turn
 from sessions_app.web import provider_waits
+from sessions_app.web.naming import counted
 
 QUEUE_SHOWN = 20  # in the strip; the queue's own page shows all
 ROWS_OPEN = 3
@@ -24,6 +26,11 @@ class QueueRow:
     is_next: bool
     is_last: bool
     may_promote: bool
+
+    @property
+    def is_machine(self) -> bool:
+        """Written by the agent of the session above, on behalf of the turn's author."""
+        return self.turn.source == TurnSource.MACHINE
 
     @property
     def author(self) -> str:
@@ -51,6 +58,8 @@ def strip_context(session: Session, *, shown: int = QUEUE_SHOWN) -> dict[str, An
         "is_cut": total > shown,
         "starting": turns[0] if turns and started is None and not session.is_paused else None,
         "is_quiet": not _waits_for_quiet(session),
+        "awaits": counted(session.awaited, "child session") if session.awaited else "",
+        "parent_id": session.parent_id and encode_id(Prefix.SESSION, session.parent_id),
         "may_steer": started is not None and not session.is_paused,
         "has_strip": bool(started or turns or session.is_paused),
     }

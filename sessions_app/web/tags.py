@@ -43,7 +43,7 @@ _SHAPES = {
         'stroke-dasharray="2.2 1.9"/>'
     ),
 }
-_SHAPES["retrying"] = _SHAPES["sending"]
+_SHAPES |= dict.fromkeys(("retrying", "awaiting", "queued"), _SHAPES["sending"])
 
 
 @cache

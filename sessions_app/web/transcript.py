@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable
 
 from sessions_app.eventlog import StoredEvent
 from sessions_app.web import provider_waits, waits
+from sessions_app.web.ask_items import AskItems
+from sessions_app.web.child_items import ChildItems
 from sessions_app.web.items import (
     SILENT_TYPES,
     Call,
@@ -24,7 +26,7 @@ from sessions_app.web.items import (
 )
 
 
-class Transcript:
+class Transcript(AskItems, ChildItems):
     """`add` returns what changed. Items are in the order of the page."""
 
     def __init__(self, find_prompt: Callable[[str], Json | None] | None = None) -> None:
@@ -65,7 +67,7 @@ class Transcript:
         keep = self.turn.id if self.turn else ""
         kept = [item for item in self.items[:-1] if keep and item.turn == keep]
         self.items = [*kept, *self.items[-1:]]
-        self._by_key = {item.key: item for item in self.items}
+        self._by_key = {item.key: item for item in [*self._child_cards(), *self.items]}
 
     def drop_unstarted(self) -> None:
         """For a page that others follow: a prompt stands on the page where its turn starts."""
@@ -86,7 +88,8 @@ class Transcript:
     def _put_prompt(self, turn: str, data: Json) -> Change:
         item = item_of(data, key=turn or data["id"], kind="user.message")
         item.text = text_of(data["content"])
-        item.facts = {"author": data["author"]["name"], "by": data["author"]["type"]}
+        author = data["author"]
+        item.facts = {"author": author["name"], "by": author["type"], "from": author.get("id")}
         return self._append(item)
 
     def _turn_queued(self, data: Json) -> list[Change]:
@@ -286,15 +289,6 @@ class Transcript:
         self._calls[call.key] = (item, call)
         return [self._append(item) if is_new else Change("put", item)]
 
-    def _card(self, data: Json, call: Call) -> Item:
-        """A call that waits for people stands alone."""
-        item = item_of(data, key=waits.ask_key(call.key), kind=waits.APPROVAL)
-        call.is_asking = True
-        item.calls.append(call)
-        item.facts = waits.asked_facts({})
-        self._calls[call.key] = (item, call)
-        return item
-
     def _open_group(self, data: Json) -> Item | None:
         """Neighbours share one box; a closed fold of many begins anew with the next turn."""
         last = self.items[-1] if self.items else None
@@ -318,38 +312,6 @@ class Transcript:
     # ── The session itself ──
     def _note(self, data: Json) -> list[Change]:
         return [self._append(item_of(data, key=data["id"], kind=data["type"]))]
-
-    # ── What is asked of people ──
-    def _question(self, data: Json) -> list[Change]:
-        item = item_of(data, key=waits.ask_key(data["id"]), kind="agent.question")
-        item.facts = waits.asked_facts(data)
-        return [*self._note_asking(data, True), self._append(item)]
-
-    def _note_asking(self, data: Json, is_asking: bool) -> list[Change]:
-        found = self._calls.get(data["tool_use_id"])
-        if found is None:
-            return []
-        found[1].is_asking = is_asking
-        return [Change("put", found[0])]
-
-    def _decided(self, data: Json) -> list[Change]:
-        """The card says by whom; a line does where the card stands on an earlier page."""
-        asked = data["tool_use_id"] if "tool_name" in data else data["question_id"]
-        item = self._by_key.get(waits.ask_key(asked))
-        if item is None:
-            item = item_of(data, key=data["id"], kind="_decided")
-            item.facts = waits.told_facts(data)
-            return [self._append(item)]
-        waits.settle_card(item, waits.told_facts(data))
-        return [Change("put", item)]
-
-    def _question_closed(self, data: Json) -> list[Change]:
-        changes = self._note_asking(data, False)
-        item = self._by_key.get(waits.ask_key(data["question_id"]))
-        if item is None or not waits.is_open_card(item):
-            return changes
-        waits.close_card(item, data["outcome"])
-        return [*changes, Change("put", item)]
 
     def _unknown(self, event: StoredEvent) -> list[Change]:
         item = item_of(event.data, key=event.data["id"], kind="_unknown")
@@ -396,4 +358,7 @@ _HANDLERS: dict[str, Callable[[Transcript, Json], list[Change]]] = {
     **dict.fromkeys(
         ("session.archived", "session.unarchived", "session.status_terminated"), Transcript._note
     ),
+    "child.started": Transcript._child_started,
+    "child.awaited": Transcript._child_awaited,
+    "child.result": Transcript._child_result,
 }

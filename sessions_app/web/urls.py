@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from sessions_app.web import acts, control, deciding, forking, pages
+from sessions_app.web import acts, control, deciding, forking, pages, relatives
 
 urlpatterns = [
     path("", pages.home),
@@ -29,6 +29,9 @@ urlpatterns = [
     path("s/<str:session>/retry", control.retry),
     path("s/<str:session>/cancel", control.cancel),
     path("s/<str:session>/fork", forking.fork),
+    path("s/<str:session>/children/", relatives.children),
+    path("s/<str:session>/tree/", relatives.tree),
+    path("s/<str:session>/around/", relatives.around),
     path("s/<str:session>/queue/", control.queue),
     path("s/<str:session>/queue/<str:turn>/edit", control.edit),
     path("s/<str:session>/queue/<str:turn>/move", control.move),

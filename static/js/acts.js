@@ -6,7 +6,8 @@ import { toast } from "./toast.js";
 export function openRowMenu(button, row) {
   closeMenus();
   const panel = one('[data-template="row-menu"]').content.firstElementChild.cloneNode(true);
-  one("[data-pin-word]", panel).textContent = row.hasAttribute("data-pinned") ? "Unpin" : "Pin";
+  if (row.matches(".is-child")) one('[data-act="pin"]', panel).remove(); // a child stands with its parent
+  else one("[data-pin-word]", panel).textContent = row.hasAttribute("data-pinned") ? "Unpin" : "Pin";
   document.body.append(panel);
   button.setAttribute("aria-expanded", "true");
   const place = button.getBoundingClientRect();
@@ -88,23 +89,23 @@ async function archive(id, title, stop = 0) {
     answer = await post(`/s/${id}/archive`, { stop, ...(page && { seen: page.seq }) });
   } catch (problem) {
     if (!(problem instanceof Refused) || problem.code !== "target_working" || stop) throw problem;
-    if (await confirmStop(title, problem.details.queued_prompts)) await archive(id, title, 1);
+    if (await confirmStop(title, problem.details)) await archive(id, title, 1);
     return;
   }
   const count = one("[data-archived-count]");
   if (count) count.textContent = Number(count.textContent) + 1;
-  const notice = { id, title, until: Date.now() + 8000, wasOpen: !!page };
+  const notice = { id, title, below: answer.below, until: Date.now() + 8000, wasOpen: !!page };
   if (page) {
     sessionStorage.setItem("undo", JSON.stringify(notice));
     location.href = answer.home;
   } else showUndo(notice);
 }
 
-export function showUndo({ id, title, until, wasOpen }) {
+export function showUndo({ id, title, below, until, wasOpen }) {
   const seconds = Math.min(8, (until - Date.now()) / 1000);
   if (seconds <= 0) return;
   toast({
-    text: "Archived ", strong: title, more: "Nothing was deleted.", seconds,
+    text: "Archived ", strong: title, more: `${below ? `With ${children(below)}. ` : ""}Nothing was deleted.`, seconds,
     undo: async () => {
       await post(`/s/${id}/restore`);
       const count = one("[data-archived-count]");
@@ -115,10 +116,13 @@ export function showUndo({ id, title, until, wasOpen }) {
 }
 
 const withdrawn = (queued) => (queued ? `, and ${queued} queued prompt${queued === 1 ? " is" : "s are"} withdrawn` : "");
+const children = (below) => `${below} child session${below === 1 ? "" : "s"}`;
 
-function confirmStop(title, queued = 0) {
+function confirmStop(title, { queued_prompts: queued = 0, sessions_below: below = 0 }) {
   const dialog = one('[data-dialog="stop-and-archive"]');
-  one("[data-says]", dialog).textContent = `“${title}” is working. Its turn ends here${withdrawn(queued)}. What was written is kept.`;
+  const along = below ? ` ${children(below)} ${below === 1 ? "goes" : "go"} with it: what works there stops too.` : "";
+  const ends = `“${title}” ${below ? "or one below it " : ""}is working. ${below ? "Unfinished turns end" : "Its turn ends"} here${withdrawn(queued)}.`;
+  one("[data-says]", dialog).textContent = `${ends}${along} What was written is kept.`;
   const before = document.activeElement;
   dialog.showModal();
   one("[data-keep]", dialog).focus();

@@ -9,6 +9,7 @@ import "./zone.js";
 import "./control.js";
 import "./composer.js";
 import "./session.js";
+import "./family.js";
 import "./sidebar.js";
 import "./drag.js";
 import "./waits.js";

@@ -10,12 +10,14 @@ const BLOCKED_AFTER = 2; // handshakes without an answer
 class Connection extends EventTarget {
   sessions = new Map(); // id → element with .seq, .apply(frame), .refused(code)
   workspace = null;
+  roots = []; // whose children's rows are told too
   tries = 0;
   failed = 0;
   stopped = false;
   wasOpen = false;
 
   watchSession(id, follower) { this.sessions.set(id, follower); this.tell(subscription(id, follower)); }
+  watchTrees(roots) { this.roots = roots; if (this.workspace) this.tell(trees(this.workspace.id, roots)); }
   watchWorkspace(id, follower) { this.workspace = { id, follower }; this.tell(listing(id)); }
 
   start() {
@@ -45,7 +47,7 @@ class Connection extends EventTarget {
   opened() {
     this.failed = 0;
     for (const [id, follower] of this.sessions) this.tell(subscription(id, follower));
-    if (this.workspace) this.tell(listing(this.workspace.id));
+    if (this.workspace) { this.tell(listing(this.workspace.id)); this.tell(trees(this.workspace.id, this.roots)); }
     this.wasOpen = true;
     this.heard();
   }
@@ -142,11 +144,13 @@ const FALLBACK_TYPES = ["user.message", "turn.started", "turn.completed", "turn.
   "attempt.started", "step.checkpoint", "agent.message_delta", "agent.message", "agent.thinking_delta", "agent.thinking", "agent.tool_use",
   "agent.tool_result", "session.updated", "session.archived", "session.unarchived", "session.status_idle", "session.status_rescheduled", "session.status_running",
   "session.status_terminated", "session.paused", "session.resumed", "agent.question", "agent.question_closed", "user.tool_confirmation",
-  "user.question_response", "turn.waiting"];
+  "user.question_response", "turn.waiting", "child.started", "child.awaited", "child.result"];
 
 const subscription = (id, follower) => ({ type: "subscribe", session: id, after: follower.seq, as: "html" });
 
 // A cursor always: rows may have changed between the page's making and now.
 const listing = (id) => ({ type: "sidebar", workspace: id, cursor: "page" });
+
+const trees = (id, roots) => ({ type: "trees", workspace: id, sessions: roots });
 
 export const connection = new Connection();

@@ -57,6 +57,19 @@ export function morphChildren(parent, wanted, first) {
   present.slice(wanted.length).forEach((node) => node.remove());
 }
 
+// The rows of a list by their `data-row`, in the wanted order; those that stay are not touched.
+export function mergeRows(list, wanted) {
+  const keys = new Set(wanted.map((row) => row.dataset.row));
+  for (const row of all("[data-row]", list)) if (!keys.has(row.dataset.row)) row.remove();
+  let place = list.firstElementChild;
+  for (const row of wanted) {
+    const old = one(`[data-row="${CSS.escape(row.dataset.row)}"]`, list);
+    if (!old) list.insertBefore(row, place);
+    else if (old === place) place = place.nextElementSibling;
+    else list.insertBefore(old, place);
+  }
+}
+
 export class Refused extends Error {
   constructor(status, body) {
     super(body?.error?.message || "The server did not answer.");

@@ -3,6 +3,7 @@
 import { all, fragment, morph, morphChildren, one, parse, post, say } from "./dom.js";
 import { connection } from "./connection.js";
 import { keepPlace } from "./control.js";
+import { fillAsks } from "./family.js";
 import { dayKey, dayName, localize, noteServerTime } from "./times.js";
 import { isNews as zoneIsNews } from "./zone.js";
 
@@ -23,7 +24,8 @@ class LiveSession extends HTMLElement {
     this.addEventListener("click", (event) => this.clicked(event));
     if (this.hasAttribute("data-still")) return;
     this.scroller.addEventListener("scroll", () => this.scrolled(), { passive: true });
-    if (!this.goToTarget()) this.toEnd();
+    if (!this.returnTo(history.state?.place) && !this.goToTarget()) this.toEnd();
+    addEventListener("pagehide", () => this.noteTheirPlace());
     new ResizeObserver(() => { if (this.isFollowing) this.toEnd(); }).observe(this.scroller);
     this.baseTitle = document.title;
     document.addEventListener("visibilitychange", () => { if (!document.hidden) { document.title = this.baseTitle; this.markRead(); } });
@@ -111,6 +113,7 @@ class LiveSession extends HTMLElement {
 
   fill(region, name, html) {
     if (name === "title" && one("form", region)) return;
+    if (name === "asks") { fillAsks(region, html); return; }
     if (name === "foot" && one("[data-composer]", region) && html.includes("data-composer")) return;
     const settle = name === "strip" && keepPlace(region);
     morphChildren(region, [...parse(html).childNodes], 0);
@@ -137,7 +140,33 @@ class LiveSession extends HTMLElement {
 
   scrolled() {
     this.isFollowing = this.isAtEnd;
+    clearTimeout(this.noting);
+    this.noting = setTimeout(() => this.noteTheirPlace(), 200);
     if (this.isFollowing) { this.fresh.clear(); this.showPill(); this.markRead(); }
+  }
+
+  // Who opens another session and comes back finds the page where they left it.
+  noteTheirPlace() {
+    const before = this.isFollowing ? null : this.anchor();
+    const place = before && { key: before.shown.dataset.key, offset: before.offset - this.top };
+    history.replaceState({ ...history.state, place }, "");
+  }
+
+  get top() { return this.scroller.getBoundingClientRect().top; }
+
+  returnTo(place) {
+    if (!place) return false;
+    this.isFollowing = false;
+    this.findAgain(place);
+    return true;
+  }
+
+  async findAgain({ key, offset }) {
+    for (let link; !this.item(key) && (link = one("[data-load-earlier]", this));) if (!await this.loadEarlier(link)) break;
+    const item = this.item(key);
+    if (!item) { this.toEnd(); return; }
+    this.scroller.scrollTop += item.getBoundingClientRect().top - this.top - offset;
+    this.isFollowing = this.isAtEnd;
   }
 
   toEnd() { this.isFollowing = true; this.scroller.scrollTop = this.scroller.scrollHeight; }
@@ -173,22 +202,30 @@ class LiveSession extends HTMLElement {
     const earlier = event.target.closest("[data-load-earlier]");
     if (earlier) {
       event.preventDefault();
-      if (earlier.ariaDisabled) return;
-      earlier.ariaDisabled = "true";
-      try {
-        const content = parse(await fragment(earlier.href));
-        localize(content);
-        const before = this.anchor();
-        const box = earlier.closest("[data-earlier]");
-        this.isFollowing = false;
-        const day = all(".day", content).pop();
-        if (day && box.nextElementSibling?.dataset.day === day.dataset.day) box.nextElementSibling.remove();
-        box.replaceWith(content);
-        this.hold(before);
-      } catch { earlier.ariaDisabled = null; earlier.textContent = "Load earlier: try again"; }
+      if (!earlier.ariaDisabled) await this.loadEarlier(earlier);
       return;
     }
     if (event.target.closest("[data-new-pill]")) { this.fresh.clear(); this.toEnd(); this.showPill(); this.markRead(); }
+  }
+
+  async loadEarlier(link) {
+    link.ariaDisabled = "true";
+    try {
+      const content = parse(await fragment(link.href));
+      localize(content);
+      const before = this.anchor();
+      const box = link.closest("[data-earlier]");
+      this.isFollowing = false;
+      const day = all(".day", content).pop();
+      if (day && box.nextElementSibling?.dataset.day === day.dataset.day) box.nextElementSibling.remove();
+      box.replaceWith(content);
+      this.hold(before);
+      return true;
+    } catch {
+      link.ariaDisabled = null;
+      link.textContent = "Load earlier: try again";
+      return false;
+    }
   }
 
   // A day mark above the first prompt of a new day.

@@ -1,9 +1,11 @@
 // The list of sessions: live rows that move only while the pointer is elsewhere.
 
-import { all, fragment, morph, one, parse } from "./dom.js";
+import { all, fragment, one, parse } from "./dom.js";
 import { connection } from "./connection.js";
 import { dayKey, localize, now } from "./times.js";
 import { openRowMenu } from "./acts.js";
+import { hearRemoved, hearRow, lookAround } from "./family.js";
+import { Folds, markFolds, morphRow, rowsOf } from "./folds.js";
 import { waitsChanged } from "./waits.js";
 
 const DAY_MS = 86400000;
@@ -27,28 +29,39 @@ class SessionSidebar extends HTMLElement {
     });
     one('.row[aria-current="page"]', this)?.scrollIntoView({ block: "nearest" });
     connection.watchWorkspace(this.workspace, this);
+    this.folds = new Folds(this);
+    this.folds.restore();
   }
 
   get isHeld() { return this.groups.matches(":hover") || this.groups.contains(document.activeElement) || !!one('[aria-expanded="true"]', this.groups); }
 
   hear(rows, removed) {
-    for (const id of removed) this.remove(id);
+    for (const id of removed) { this.remove(id); hearRemoved(id); }
     for (const row of rows) this.take(row);
     this.showFiltered();
   }
 
-  take({ id, seq, html }) {
+  // A row that is new here, before it is shown.
+  prepare(node) {
+    if (node.dataset.key === this.openId) one(".row", node).setAttribute("aria-current", "page");
+    this.showRead(node);
+  }
+
+  take(row) {
+    const { id, seq, html } = row;
     const node = parse(html).firstElementChild;
     const old = this.row(id);
+    hearRow(row, node);
     if (old && Number(old.dataset.seq) > seq) return;
     if (!old || old.dataset.waits !== node.dataset.waits) waitsChanged();
-    if (id === this.openId) one(".row", node).setAttribute("aria-current", "page");
-    this.showRead(node);
+    this.prepare(node);
     localize(wrap(node));
+    markFolds(wrap(node));
+    if (row.parent_id) { this.folds.take(row, node); return; }
     if (old) {
       const to = groupOf(node);
       const stays = old.closest("[data-group]").dataset.group === to && !(old.dataset.at < node.dataset.at && old.previousElementSibling);
-      const kept = morph(old, node);
+      const kept = morphRow(old, node);
       if (stays) return;
       if (this.isHeld) this.later.set(id, to); else this.move(kept, to);
       return;
@@ -104,6 +117,7 @@ class SessionSidebar extends HTMLElement {
     if (!row) return;
     const group = row.closest("[data-group]");
     row.remove();
+    if (row.matches(".is-child")) return;
     this.count(group, -1);
     this.dropEmpty(group);
   }
@@ -141,16 +155,18 @@ class SessionSidebar extends HTMLElement {
     const html = await fragment(`/w/${this.workspace}/sidebar/`).catch(() => null);
     if (html === null) return;
     waitsChanged();
+    lookAround();
     this.later.clear();
     const content = parse(html);
-    const current = one(`[data-key="${this.openId}"]`, content);
-    if (current) { one(".row", current).setAttribute("aria-current", "page"); this.showRead(current); }
+    for (const row of all(".row-item", content)) this.prepare(row);
     localize(content);
+    markFolds(content);
     const fresh = all("[data-group]", content);
     if (fresh.length) one("[data-no-sessions]", this)?.remove();
     for (const group of fresh) this.merge(this.group(group.dataset.group), group);
     const keys = fresh.map((group) => group.dataset.group);
     for (const group of all("[data-group]", this.groups)) if (!keys.includes(group.dataset.group)) group.remove();
+    this.folds.reread();
     this.showFiltered();
   }
 
@@ -160,17 +176,17 @@ class SessionSidebar extends HTMLElement {
     const ids = new Set(wanted.map((row) => row.dataset.key));
     const older = one("[data-older]", fresh);
     const oldest = wanted.at(-1)?.dataset.at || "";
-    for (const row of all(".row-item", rows)) if (!ids.has(row.dataset.key) && (!older || row.dataset.at >= oldest)) row.remove();
+    for (const row of rowsOf(rows)) if (!ids.has(row.dataset.key) && (!older || row.dataset.at >= oldest)) row.remove();
     let place = rows.firstElementChild;
     for (const node of wanted) {
       const old = this.row(node.dataset.key);
-      const row = old ? morph(old, node) : node;
+      const row = old ? morphRow(old, node) : node;
       if (row === place) place = place.nextElementSibling;
       else rows.insertBefore(row, place);
     }
     const total = one("[data-total]", fresh).textContent;
     one("[data-total]", group).textContent = total;
-    const shown = all(".row-item", rows).length;
+    const shown = rowsOf(rows).length;
     const present = one("[data-older]", rows);
     if (shown > wanted.length && present) one("[data-of]", present).textContent = total;
     else { present?.remove(); if (older) rows.append(older); }
@@ -179,6 +195,8 @@ class SessionSidebar extends HTMLElement {
   async clicked(event) {
     const more = event.target.closest("[data-row-menu]");
     if (more) { event.preventDefault(); openRowMenu(more, more.closest(".row-item")); return; }
+    const fold = event.target.closest("[data-unfold]");
+    if (fold && !event.ctrlKey && !event.metaKey && !event.shiftKey) { event.preventDefault(); this.folds.toggle(fold.closest(".row-item")); return; }
     const older = event.target.closest("[data-load-older]");
     if (!older) return;
     event.preventDefault();
@@ -188,6 +206,7 @@ class SessionSidebar extends HTMLElement {
     try {
       const content = parse(await fragment(older.href));
       localize(content);
+      markFolds(content);
       for (const row of all(".row-item", content)) if (this.row(row.dataset.key)) row.remove();
       const first = one(".row", content);
       const hadFocus = document.activeElement === older;
@@ -199,9 +218,9 @@ class SessionSidebar extends HTMLElement {
 
   filter(text) {
     this.wanted = text.trim().toLowerCase();
-    for (const row of all(".row-item", this.groups)) row.hidden = !one(".row-title", row).textContent.toLowerCase().includes(this.wanted);
+    for (const row of all(".row-item", this.groups)) row.hidden = !all(".row-title", row).some((title) => title.textContent.toLowerCase().includes(this.wanted));
     for (const group of all("[data-group]", this.groups)) {
-      const matched = all(".row-item:not([hidden])", group).length;
+      const matched = all("[data-rows] > .row-item:not([hidden])", group).length;
       group.hidden = this.wanted !== "" && !matched;
       const total = one("[data-total]", group);
       total.hidden = this.wanted !== "";

@@ -1,8 +1,9 @@
 // What waits for people: the cards' forms, the list of all of them, and how many there are.
 
-import { all, fragment, one, parse, post, Refused, say } from "./dom.js";
+import { all, fragment, mergeRows, one, parse, post, Refused, say } from "./dom.js";
 import { connection } from "./connection.js";
 import { tell } from "./control.js";
+import { lookAround } from "./family.js";
 import { localize } from "./times.js";
 
 document.addEventListener("submit", async (event) => {
@@ -43,6 +44,7 @@ function showProblem(form, place, message) {
 function look() {
   recount();
   one("wait-inbox")?.refresh();
+  lookAround();
   if (!connection.isOpen) one("live-session")?.pull();
 }
 
@@ -71,7 +73,7 @@ export function waitsChanged() {
   counting = setTimeout(() => { counting = 0; recount(); one("wait-inbox")?.refresh(); }, 300);
 }
 
-connection.inboxChanged = waitsChanged;
+connection.inboxChanged = () => { waitsChanged(); lookAround(); };
 
 async function recount() {
   const answer = await fetch("/inbox/count", { headers: { Accept: "application/json" } }).catch(() => null);
@@ -105,17 +107,7 @@ class WaitInbox extends HTMLElement {
     const wanted = all("[data-row]", fresh);
     if (!list || !wanted.length) {
       if (list || wanted.length) this.replaceChildren(fresh);
-    } else {
-      const keys = new Set(wanted.map((row) => row.dataset.row));
-      for (const row of all("[data-row]", list)) if (!keys.has(row.dataset.row)) row.remove();
-      let place = list.firstElementChild;
-      for (const row of wanted) {
-        const old = one(`[data-row="${CSS.escape(row.dataset.row)}"]`, list);
-        if (!old) list.insertBefore(row, place);
-        else if (old === place) place = place.nextElementSibling;
-        else list.insertBefore(old, place);
-      }
-    }
+    } else mergeRows(list, wanted);
     if (hadFocus && !this.contains(document.activeElement)) (one("[data-ask]", this) || this).focus();
   }
 }

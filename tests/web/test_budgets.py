@@ -29,6 +29,7 @@ SHOWN_BY = {
     "agent.tool_result": "agent.tool_use",
     "agent.question_closed": "agent.question",
     "user.question_response": "agent.question",
+    "child.awaited": "agent.tool_use",
 }
 
 
