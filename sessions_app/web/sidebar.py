@@ -35,7 +35,7 @@ from sessions_app.wire import is_unread
 FIRST_PAGE = {"pinned": 20, "active": 20, "today": 10}
 OTHER_FIRST_PAGE = 6
 NEXT_PAGE = 30
-WORKING = Q(started_turn_id__isnull=False) | Q(ready_at__isnull=False)
+AT_WORK = Q(started_turn_id__isnull=False) | Q(ready_at__isnull=False)
 TITLES = {
     "pinned": "Pinned",
     "active": "Active",
@@ -93,9 +93,9 @@ def list_groups(*, access: Access, workspace_id: UUID, zone: tzinfo) -> list[Gro
     """The groups that have sessions. One count for all, one page for each that has any."""
     access.require(Action.SESSION_READ, workspace_id)
     sessions = filter_sessions(access=access, query=SessionQuery(workspace_id=workspace_id))
-    bounds = _bounds(zone)
+    bounds, working = _bounds(zone), _is_working(workspace_id)
     counts = sessions.aggregate(
-        **{f"in_{key}": Count("pk", filter=_belongs(key, bounds)) for key in TITLES}
+        **{f"in_{key}": Count("pk", filter=_belongs(key, bounds, working)) for key in TITLES}
     )
     groups = []
     for key in TITLES:
@@ -113,7 +113,7 @@ def load_group(*, access: Access, workspace_id: UUID, key: str, cursor: str, zon
         raise NotFound
     sessions = filter_sessions(access=access, query=SessionQuery(workspace_id=workspace_id))
     bounds = _bounds(zone)
-    total = sessions.filter(_belongs(key, bounds)).count()
+    total = sessions.filter(_belongs(key, bounds, _is_working(workspace_id))).count()
     position, shown = _position(workspace_id, key, cursor) if cursor else (None, 0)
     return _group(access, sessions, workspace_id, key, bounds, position, NEXT_PAGE, total, shown)
 
@@ -167,13 +167,19 @@ def _bounds(zone: tzinfo) -> dict[str, datetime]:
     }
 
 
-def _belongs(key: str, bounds: dict[str, datetime]) -> Q:
+def _is_working(workspace_id: UUID) -> Q:
+    """It is at work, or something below it is: of those there are few, read once."""
+    below = Session.objects.filter(AT_WORK, workspace_id=workspace_id, archived_at__isnull=True)
+    return AT_WORK | Q(pk__in=below.filter(root_id__isnull=False).values("root_id"))
+
+
+def _belongs(key: str, bounds: dict[str, datetime], working: Q) -> Q:
     if key == "pinned":
         return Q(mine__pinned_at__isnull=False)
     plain = Q(mine__pinned_at__isnull=True)
     if key == "active":
-        return plain & WORKING
-    quiet = plain & ~WORKING
+        return plain & working
+    quiet = plain & ~working
     match key:
         case "today":
             return quiet & Q(activity_at__gte=bounds["today"])
@@ -197,7 +203,9 @@ def _group(
     before: int,
 ) -> Group:
     column = "pinned_at" if key == "pinned" else "activity_at"
-    found = sessions.filter(_belongs(key, bounds)).order_by(f"-{column}", "-id")
+    found = sessions.filter(_belongs(key, bounds, _is_working(workspace_id))).order_by(
+        f"-{column}", "-id"
+    )
     if position is not None:
         moment, pk = position
         found = found.filter(Q(**{f"{column}__lt": moment}) | Q(**{column: moment, "id__lt": pk}))

@@ -412,6 +412,17 @@ def test_a_row_with_children_opens_on_demand(cast: Cast, family: Family) -> None
     assert "data-unfold" not in client.get(f"/w/{cast.workspace.public_id}/").content.decode()
 
 
+def test_a_parent_is_active_while_a_child_works(cast: Cast, family: Family) -> None:
+    family.start("Left")
+    attempts.record(lease=family.lease, drafts=[message("Started it.")])
+    attempts.finish_turn(lease=family.lease, outcome=Completed())
+    client = browser(cast.member)
+    path = f"/w/{cast.workspace.public_id}/"
+    assert 'data-group="active"' in client.get(path).content.decode()
+    finish(family.begin())
+    assert 'data-group="active"' not in client.get(path).content.decode()
+
+
 def test_a_row_names_the_child_that_asks(cast: Cast, family: Family) -> None:
     family.start("Right")
     ask(family.begin())
