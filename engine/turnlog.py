@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, ParamSpec, TypeVar, cast
 
+from django.db import transaction
+
 from core.db import in_db_thread
 from core.ids import Prefix, encode_id, event_id, parse_event_id
 from engine.database import patiently
@@ -25,7 +27,6 @@ from engine.ports import (
     ToolContext,
     Waiting,
 )
-from sessions_app import eventlog
 from sessions_app.domain.events import Draft
 from sessions_app.eventlog import StoredEvent
 from sessions_app.services import attempts
@@ -128,13 +129,23 @@ async def end_attempt(lease: Lease, entry: JournalEntry, outcome: Outcome | None
         await patiently(attempts.acknowledge_quiet, lease=lease)
 
 
+def _committed(func: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """In a transaction that begins before it: when its outcome is lost, its row locks tell whether
+    it may still be under way. A statement that commits by itself could begin after we have asked.
+    """
+    with transaction.atomic():
+        return func(*args, **kwargs)
+
+
 class ServiceStore:
     """Writes of the journal, through the session services; keys are leases."""
 
     async def write_groups(self, groups: Sequence[tuple[object, Sequence[Fact]]]) -> Written:
         keys = {_lease(key).attempt_id: key for key, _ in groups}
         result = await in_db_thread(
-            attempts.record_groups, groups=[(_lease(key), _drafts(facts)) for key, facts in groups]
+            _committed,
+            attempts.record_groups,
+            groups=[(_lease(key), _drafts(facts)) for key, facts in groups],
         )
         return Written(
             frozenset(keys[attempt] for attempt in result.written),
@@ -146,7 +157,7 @@ class ServiceStore:
         drafts = _drafts(facts)
         record = attempts.record_ask if any(map(asks, drafts)) else attempts.record
         try:
-            return await in_db_thread(record, lease=_lease(key), drafts=drafts)
+            return await in_db_thread(_committed, record, lease=_lease(key), drafts=drafts)
         except LeaseLost as error:
             raise Fenced from error
 
@@ -159,15 +170,7 @@ class ServiceStore:
         return sum(len(e.data["text"]) for e in found if e.data["message_id"] == message_id)
 
     async def _own_events(self, key: object, *types: str) -> list[StoredEvent]:
-        lease = _lease(key)
-        events = await patiently(
-            eventlog.read_turn,
-            session_id=lease.session_id,
-            turn_id=lease.turn_id,
-            since=0,
-            types=types,
-        )
-        return [event for event in events if event.attempt == lease.attempt]
+        return await patiently(attempts.read_own_log, lease=_lease(key), types=types)
 
 
 def _says(body: Mapping[str, Any], payload: Mapping[str, Any]) -> bool:

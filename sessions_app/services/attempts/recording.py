@@ -104,6 +104,20 @@ def mark_running(*, lease: Lease) -> None:
     _append(lease, [Draft("session.status_running")], None)
 
 
+@transaction.atomic
+def read_own_log(*, lease: Lease, types: Sequence[str]) -> list[StoredEvent]:
+    """What the attempt has written of its turn, of these types.
+
+    A write of which the outcome was lost holds the session's row until it is committed or undone:
+    it is waited for.
+    """
+    Session.objects.select_for_update(no_key=True).filter(pk=lease.session_id).first()
+    events = eventlog.read_turn(
+        session_id=lease.session_id, turn_id=lease.turn_id, since=0, types=types
+    )
+    return [event for event in events if event.attempt == lease.attempt]
+
+
 def read_turn_log(*, lease: Lease) -> list[StoredEvent]:
     """The whole log of the session without deltas, for the model's context."""
     events: list[StoredEvent] = []
