@@ -139,8 +139,11 @@ def archive(request: HttpRequest, session: str, *, access: Access) -> HttpRespon
     if seen is not None:
         mark_read(access=access, session_id=row.pk, seq=min(seen, row.head_seq))
     home = f"/w/{encode_id(Prefix.WORKSPACE, row.workspace_id)}/"
+    if row.parent_id is not None:  # it leads up, not out
+        home = f"/s/{encode_id(Prefix.SESSION, row.parent_id)}/"
     below = count_archived_below(access=access, session_id=row.pk)
-    return done(request, home, archived=True, home=home, below=below)
+    is_root = row.parent_id is None
+    return done(request, home, archived=True, home=home, below=below, is_root=is_root)
 
 
 @require_POST

@@ -92,23 +92,23 @@ async function archive(id, title, stop = 0) {
     if (await confirmStop(title, problem.details)) await archive(id, title, 1);
     return;
   }
-  const count = one("[data-archived-count]");
+  const count = answer.is_root && one("[data-archived-count]");
   if (count) count.textContent = Number(count.textContent) + 1;
-  const notice = { id, title, below: answer.below, until: Date.now() + 8000, wasOpen: !!page };
+  const notice = { id, title, isRoot: answer.is_root, below: answer.below, until: Date.now() + 8000, wasOpen: !!page };
   if (page) {
     sessionStorage.setItem("undo", JSON.stringify(notice));
     location.href = answer.home;
   } else showUndo(notice);
 }
 
-export function showUndo({ id, title, below, until, wasOpen }) {
+export function showUndo({ id, title, isRoot, below, until, wasOpen }) {
   const seconds = Math.min(8, (until - Date.now()) / 1000);
   if (seconds <= 0) return;
   toast({
     text: "Archived ", strong: title, more: `${below ? `With ${children(below)}. ` : ""}Nothing was deleted.`, seconds,
     undo: async () => {
       await post(`/s/${id}/restore`);
-      const count = one("[data-archived-count]");
+      const count = isRoot && one("[data-archived-count]");
       if (count) count.textContent = Math.max(0, Number(count.textContent) - 1);
       if (wasOpen) location.href = `/s/${id}/`;
     },

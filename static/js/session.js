@@ -17,15 +17,17 @@ class LiveSession extends HTMLElement {
     this.transcript = one("[data-transcript]", this);
     this.pill = one("[data-new-pill]", this);
     this.fresh = new Set();
-    this.isFollowing = true;
+    this.isStill = this.hasAttribute("data-still");
+    this.isFollowing = !this.isStill;
     this.frame = 0;
     localize(this);
     if (zoneIsNews) this.markDaysAnew();
     this.addEventListener("click", (event) => this.clicked(event));
-    if (this.hasAttribute("data-still")) return;
     this.scroller.addEventListener("scroll", () => this.scrolled(), { passive: true });
-    if (!this.returnTo(history.state?.place) && !this.goToTarget()) this.toEnd();
     addEventListener("pagehide", () => this.noteTheirPlace());
+    const hasReturned = this.returnTo(history.state?.place);
+    if (this.isStill) return;
+    if (!hasReturned && !this.goToTarget()) this.toEnd();
     new ResizeObserver(() => { if (this.isFollowing) this.toEnd(); }).observe(this.scroller);
     this.baseTitle = document.title;
     document.addEventListener("visibilitychange", () => { if (!document.hidden) { document.title = this.baseTitle; this.markRead(); } });
@@ -139,7 +141,7 @@ class LiveSession extends HTMLElement {
   get isAtEnd() { return this.scroller.scrollHeight - this.scroller.scrollTop - this.scroller.clientHeight < NEAR_PIXELS; }
 
   scrolled() {
-    this.isFollowing = this.isAtEnd;
+    this.isFollowing = this.isAtEnd && !this.isStill;
     clearTimeout(this.noting);
     this.noting = setTimeout(() => this.noteTheirPlace(), 200);
     if (this.isFollowing) { this.fresh.clear(); this.showPill(); this.markRead(); }
@@ -164,9 +166,9 @@ class LiveSession extends HTMLElement {
   async findAgain({ key, offset }) {
     for (let link; !this.item(key) && (link = one("[data-load-earlier]", this));) if (!await this.loadEarlier(link)) break;
     const item = this.item(key);
-    if (!item) { this.toEnd(); return; }
+    if (!item) { if (!this.isStill) this.toEnd(); return; }
     this.scroller.scrollTop += item.getBoundingClientRect().top - this.top - offset;
-    this.isFollowing = this.isAtEnd;
+    this.isFollowing = this.isAtEnd && !this.isStill;
   }
 
   toEnd() { this.isFollowing = true; this.scroller.scrollTop = this.scroller.scrollHeight; }
@@ -199,6 +201,7 @@ class LiveSession extends HTMLElement {
   }
 
   async clicked(event) {
+    if (event.target.closest("a[href]")) this.noteTheirPlace();
     const earlier = event.target.closest("[data-load-earlier]");
     if (earlier) {
       event.preventDefault();

@@ -441,7 +441,15 @@ def test_what_goes_along_is_named_before_and_after(cast: Cast, family: Family) -
     headers = {"HTTP_ACCEPT": "application/json"}
     refusal = client.post(f"{path}archive", **headers).json()["error"]
     assert refusal["details"]["sessions_below"] == 2
-    assert client.post(f"{path}archive", {"stop": 1}, **headers).json()["below"] == 2
+    answer = client.post(f"{path}archive", {"stop": 1}, **headers).json()
+    assert (answer["below"], answer["is_root"]) == (2, True)
+
+
+def test_archiving_a_child_leads_to_its_parent(cast: Cast, family: Family) -> None:
+    left = family.start("Left")
+    path = f"/s/{left.public_id}/archive"
+    answer = browser(cast.member).post(path, {"stop": 1})
+    assert answer["Location"] == f"/s/{family.parent.public_id}/"
 
 
 def test_a_child_that_is_gone_leaves_a_card_without_a_link(cast: Cast, family: Family) -> None:
