@@ -27,6 +27,7 @@ TEXT_MAX_CHARACTERS = 200_000
 HISTORY_MAX_CHARACTERS = 800_000
 LEFT_OUT = "[Earlier messages of this session are not shown here.]"
 CHILD_RESULTS = "[Results of child sessions, which came in since the last turn]"
+CUT = " [cut; the whole text is in the child session]"
 NO_RESULT = "This call was abandoned before it had a result. Look before you repeat it."
 
 
@@ -294,15 +295,32 @@ def _history(turns: Mapping[str, _Turn], turn_id: str) -> tuple[HistoryItem, ...
     return tuple(item for items in reversed(kept) for item in items)
 
 
-def _told_children(results: Iterable[Mapping[str, Any]]) -> str:
-    """All that came in together, in one text."""
-    parts = [CHILD_RESULTS]
-    for result in results:
-        error = (result.get("error") or {}).get("message", "")
-        said = str(result.get("text") or "") or error or "(no text)"
-        title = f" “{result['title']}”" if result.get("title") else ""
-        parts.append(f"{result.get('child_id')}{title}, {result.get('status')}:\n{said}")
-    return clip("\n\n".join(parts), TEXT_MAX_CHARACTERS)
+def _told_children(results: Sequence[Mapping[str, Any]]) -> str:
+    """All that came in together, in one text: each child by name, its words as far as they fit."""
+    parts = [_told_child(result) for result in results]
+    room = TEXT_MAX_CHARACTERS - len(CHILD_RESULTS)
+    if sum(_taken(head) + len(said) for head, said in parts) > room:
+        parts = [_within(room // len(parts), head, said) for head, said in parts]
+    return "\n\n".join([CHILD_RESULTS, *(f"{head}\n{said}" for head, said in parts)])
+
+
+def _told_child(result: Mapping[str, Any]) -> tuple[str, str]:
+    """Its heading, and what it said."""
+    error = (result.get("error") or {}).get("message", "")
+    said = str(result.get("text") or "") or error or "(no text)"
+    title = f" “{result['title']}”" if result.get("title") else ""
+    mark = CUT if result.get("truncated") else ""
+    return f"{result.get('child_id')}{title}, {result.get('status')}:", said + mark
+
+
+def _taken(head: str) -> int:
+    """Characters of a part beside what was said."""
+    return len(f"\n\n{head}\n{CUT}")
+
+
+def _within(room: int, head: str, said: str) -> tuple[str, str]:
+    room -= _taken(head)
+    return head, said if len(said) <= room else clip(said, max(room, 1)) + CUT
 
 
 def _items(turn: _Turn) -> Iterable[HistoryItem]:

@@ -37,14 +37,28 @@ class Cut:
     is_within: bool
 
 
-def cut_after(seq: int, following: Following) -> Cut:
-    """The cut behind what stands at `seq`.
+def cut_after_answer(seq: int, following: Following) -> Cut:
+    """The cut behind an answer at `seq`, which is in an attempt.
 
-    A turn of which nothing more was said is taken with its end. Else the usage that follows an
-    answer belongs to it: only with that is the response complete, and what the model reads again.
+    The last of its turn is taken with the turn's end. Else the usage that follows an answer belongs
+    to it: only with that is the response complete, and what the model reads again.
     """
-    if following.said is None and following.ending is not None:
-        return Cut(following.ending, is_within=False)
+    if whole := _whole_turn(following):
+        return whole
     usage = following.usage
     is_own = usage is not None and (following.said is None or usage < following.said)
     return Cut(usage if usage is not None and is_own else seq, is_within=True)
+
+
+def cut_after_start(seq: int, following: Following) -> Cut:
+    """The cut behind the start of a turn, at `seq`, before its first attempt.
+
+    A turn in which nothing was said is taken with its end.
+    """
+    return _whole_turn(following) or Cut(seq, is_within=True)
+
+
+def _whole_turn(following: Following) -> Cut | None:
+    if following.said is None and following.ending is not None:
+        return Cut(following.ending, is_within=False)
+    return None

@@ -21,7 +21,7 @@ from orgs.access import Access
 from orgs.roles import Action
 from sessions_app import eventlog
 from sessions_app.domain.events import Draft
-from sessions_app.domain.forking import MESSAGE_TYPES, Cut, cut_after
+from sessions_app.domain.forking import MESSAGE_TYPES, Cut, cut_after_answer, cut_after_start
 from sessions_app.domain.settings import PartialSettings
 from sessions_app.domain.vocabulary import (
     AGENT_ORIGIN_TYPE,
@@ -126,7 +126,7 @@ def _choose(source: Session, fork: ForkRequest) -> _Chosen:
         following = eventlog.find_following(
             session_id=source.pk, turn_id=message.turn_id, after=message.seq
         )
-        return _Chosen(cut_after(message.seq, following), message, message.attempt or 0)
+        return _Chosen(cut_after_answer(message.seq, following), message, message.attempt or 0)
     return _choose_prompt(source, fork, message, message.turn_id)
 
 
@@ -147,7 +147,7 @@ def _choose_prompt(
         )
     if not fork.include:
         return _Chosen(Cut(begun_at - 1, is_within=False), message)
-    return _Chosen(cut_after(begun_at, following), message)
+    return _Chosen(cut_after_start(begun_at, following), message)
 
 
 def _never_began(turn: Turn) -> bool:
@@ -186,7 +186,7 @@ def _create(
         end_user_id=source.end_user_id,
         forked_from_id=source.pk,
         forked_from_seq=chosen.message.seq if chosen.message else None,
-        title_source=TitleSource.PERSON if fork.title else source.title_source,
+        title_source=_title_source(source, fork),
         initial_settings=binding.to_json(),
         model_label=label_of(organization_id=source.organization_id, settings=binding),
     )
@@ -205,6 +205,13 @@ def _title(source: Session, fork: ForkRequest) -> str:
         return ""
     room = settings.TITLE_MAX_CHARACTERS - len(TITLE_SUFFIX)
     return clip(source.title.removesuffix(TITLE_SUFFIX), room) + TITLE_SUFFIX
+
+
+def _title_source(source: Session, fork: ForkRequest) -> TitleSource:
+    """Who gave the fork its title: an empty one was given by nobody, and one may be generated."""
+    if fork.title is None:
+        return TitleSource(source.title_source)
+    return TitleSource.PERSON if fork.title.strip() else TitleSource.NONE
 
 
 def _begin_log(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engine import context
-from engine.context import LEFT_OUT, NO_RESULT, TurnState, fold
+from engine.context import CUT, LEFT_OUT, NO_RESULT, TEXT_MAX_CHARACTERS, TurnState, fold
 from engine.ports import AgentReply, CallMade, HistoryItem, LogEvent, ToolReturn, UserText
 
 DEMO = {"provider_id": "demo", "model_id": "scripted"}
@@ -224,3 +224,37 @@ def test_the_oldest_turns_are_left_out_when_there_are_too_many(
     assert history[0] == UserText(LEFT_OUT)
     assert history[-2:] == [UserText("4" * 30), AgentReply("ok")]
     assert len(history) < 8
+
+
+def told_children(count: int, characters: int, **fields: Any) -> str:
+    """What the turn after so many results begins with."""
+    log = Log()
+    for number in range(count):
+        text = f"Answer {number}. " + "x" * characters
+        result = {"child_id": f"ses_{number}", "title": f"Part {number}", "status": "completed"}
+        log.add("child.result", None, **{**result, "text": text, **fields})
+    log.prompt("And?")
+    first, second = log.history()
+    assert second == UserText("And?")
+    return first.text
+
+
+def test_results_of_children_are_told_whole_while_they_fit() -> None:
+    told = told_children(2, 16_000)
+    assert "ses_1 “Part 1”, completed:\nAnswer 1. " + "x" * 16_000 in told
+    assert CUT not in told
+
+
+def test_however_many_results_came_each_is_named_and_what_was_cut_says_so() -> None:
+    told = told_children(32, 16_000)
+    assert len(told) <= TEXT_MAX_CHARACTERS
+    for number in range(32):
+        assert f"ses_{number} “Part {number}”, completed:\nAnswer {number}. x" in told
+    assert told.count(CUT) == 32
+
+
+def test_a_result_that_was_cut_when_it_came_says_so() -> None:
+    assert told_children(1, 10, truncated={"characters": 20_000}).endswith("xxx" + CUT)
+    assert told_children(1, 0, text="", error={"message": "No credit."}, status="failed").endswith(
+        "failed:\nNo credit."
+    )

@@ -178,6 +178,22 @@ def test_prompts_stand_where_their_turns_began(cast: Cast) -> None:
     assert history(log(fork(cast, source, second.seq))).endswith("UserText(text='two'))")
 
 
+def test_a_prompt_whose_first_response_only_calls_ends_before_that_response(cast: Cast) -> None:
+    source = make_session(cast)
+    asking = Asking(cast, source)
+    asking.approval()
+    asking.suspend()
+    prompt = asking.newest("user.message")
+    made = fork(cast, source, prompt["seq"])
+    assert said(made) == ["Hello"]
+    assert made.attempts.count() == 0
+    assert [event["type"] for event in log(made)][-3:] == [
+        "turn.started",
+        "turn.cancelled",
+        "session.status_idle",
+    ]
+
+
 def test_a_prompt_can_be_left_out_and_be_ones_draft(cast: Cast) -> None:
     source = make_session(cast)
     talk(cast, source, "one", "answer one")
@@ -348,6 +364,16 @@ def test_a_fork_is_an_ordinary_session_with_the_source_s_frozen_fields(cast: Cas
     assert forked["author"]["name"] == cast.second_member.name
     assert fork(cast, made).title == "Harbour survey (fork)"
     assert fork(cast, source, title="Another way").title == "Another way"
+
+
+def test_an_empty_title_was_given_by_nobody(cast: Cast) -> None:
+    """Else none would ever be generated."""
+    source = make_session(cast, title="Harbour survey")
+    talk(cast, source, "one", "answer one")
+    assert fork(cast, source).title_source == "person"
+    assert fork(cast, source, title="Another way").title_source == "person"
+    unnamed = fork(cast, source, title=" ")
+    assert (unnamed.title, unnamed.title_source) == ("", "")
 
 
 def test_settings_are_those_of_the_point_it_was_forked_from(cast: Cast) -> None:
