@@ -16,8 +16,10 @@ from core.clock import rfc3339
 from core.cursors import decode_cursor, encode_cursor
 from core.errors import InvalidInput
 from core.ids import InvalidId, Prefix, decode_id
+from core.text import is_storable
 from orgs.access import Access
 from orgs.roles import Action
+from sessions_app.domain.end_user import EndUser
 from sessions_app.domain.vocabulary import DEFAULT_ORIGIN_TYPE
 from sessions_app.models import Session
 from sessions_app.querysets import SessionQuerySet
@@ -28,6 +30,7 @@ class Sort(StrEnum):
     UPDATED = "updated"
     SIDEBAR = "sidebar"
     ARCHIVED = "archived"
+    NAME = "name"
 
 
 class Archived(StrEnum):
@@ -51,6 +54,7 @@ class SessionQuery:
     parent_id: UUID | None = None
     forked_from_id: UUID | None = None
     agent_id: UUID | None = None
+    end_user: EndUser | None = None
     created: Mapping[str, datetime] = field(default_factory=dict)
     activity: Mapping[str, datetime] = field(default_factory=dict)
     sort: Sort = Sort.CREATED
@@ -82,6 +86,7 @@ SORT_COLUMNS = {
     Sort.UPDATED: "activity_at",
     Sort.SIDEBAR: "activity_at",
     Sort.ARCHIVED: "archived_at",
+    Sort.NAME: "name_key",
 }
 PINNED_SEGMENT, PLAIN_SEGMENT = 0, 1
 
@@ -121,7 +126,7 @@ def _note_sources(access: Access, rows: list[Session]) -> None:
 def _page(access: Access, sessions: SessionQuerySet, query: SessionQuery) -> SessionPage:
     if query.sort is Sort.SIDEBAR and query.pinned is None and access.user_id is not None:
         return _page_with_pins(sessions, query)
-    if query.pinned:
+    if query.pinned and query.sort is not Sort.NAME:
         rows = list(_after(sessions, query, "pinned_at", _position(query))[: query.limit + 1])
         return _finish(query, rows, "pinned_at", PINNED_SEGMENT)
     column = SORT_COLUMNS[query.sort]
@@ -146,6 +151,9 @@ def filter_sessions(*, access: Access, query: SessionQuery) -> SessionQuerySet:
         sessions = sessions if source.exists() else sessions.none()
     if query.agent_id:
         sessions = sessions.filter(agent_id=query.agent_id)
+    if query.end_user:
+        wanted = query.end_user
+        sessions = sessions.filter(end_user_source=wanted.source, end_user_id=wanted.id)
     if query.pinned is not None:
         sessions = sessions.filter(Q(pinned_at__isnull=not query.pinned))
     for bound, moment in query.created.items():
@@ -192,26 +200,34 @@ def _after(
     ordered = sessions.order_by(f"{direction}{column}", f"{direction}id")
     if position is None:
         return ordered
-    _, moment, pk = position
+    _, value, pk = position
     # A row comparison in SQL terms; written so that the index can seek to it.
     side = "gt" if query.ascending else "lt"
-    beyond = Q(**{f"{column}__{side}": moment}) | Q(**{column: moment, f"id__{side}": pk})
-    return ordered.filter(Q(**{f"{column}__{side}e": moment}) & beyond)
+    beyond = Q(**{f"{column}__{side}": value}) | Q(**{column: value, f"id__{side}": pk})
+    return ordered.filter(Q(**{f"{column}__{side}e": value}) & beyond)
 
 
 def _position(query: SessionQuery) -> list[Any] | None:
     if not query.page:
         return None
-    segment, moment, pk = decode_cursor(query.fingerprint, query.page, [int, str, str])
+    segment, value, pk = decode_cursor(query.fingerprint, query.page, [int, str, str])
     try:
+        if query.sort is Sort.NAME:
+            return [segment, _storable(value), UUID(hex=pk)]
         # A cursor's own time always names its offset; a bent one may not.
-        return [segment, datetime.fromisoformat(moment).astimezone(UTC), UUID(hex=pk)]
+        return [segment, datetime.fromisoformat(value).astimezone(UTC), UUID(hex=pk)]
     except (ValueError, OverflowError):
         raise InvalidInput(
             "invalid_cursor",
             "Send the page cursor exactly as the last answer gave it.",
             param="page",
         ) from None
+
+
+def _storable(text: str) -> str:
+    if not is_storable(text):
+        raise ValueError(text)
+    return text
 
 
 def _finish(query: SessionQuery, rows: list[Session], column: str, segment: int) -> SessionPage:
@@ -221,5 +237,6 @@ def _finish(query: SessionQuery, rows: list[Session], column: str, segment: int)
 
 
 def _cursor(query: SessionQuery, row: Session, column: str, segment: int) -> str:
-    moment = rfc3339(getattr(row, column))
-    return encode_cursor(query.fingerprint, [segment, moment, row.pk.hex])
+    value = getattr(row, column)
+    key = value if query.sort is Sort.NAME else rfc3339(value)
+    return encode_cursor(query.fingerprint, [segment, key, row.pk.hex])

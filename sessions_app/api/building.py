@@ -19,6 +19,7 @@ from orgs.api.authentication import access_of
 from orgs.roles import Action
 from sessions_app import wire
 from sessions_app.api.requests import UpdateSession
+from sessions_app.domain.end_user import EndUser
 from sessions_app.domain.vocabulary import (
     DEFAULT_ORIGIN_TYPE,
     AgentAccess,
@@ -31,7 +32,7 @@ from sessions_app.selectors import get_session
 from sessions_app.services.idempotency import HEADER, Answer, KeyedRequest
 from sessions_app.services.interruption import interrupt_session
 from sessions_app.services.model_settings import RequestedSettings
-from sessions_app.services.sessions import EndUser, NewSession, SessionChanges, create_session
+from sessions_app.services.sessions import NewSession, SessionChanges, create_session
 from sessions_app.services.turns import Prompt, Receipt, submit_prompt
 from sessions_app.services.waits import (
     Confirmation,
@@ -143,12 +144,34 @@ def session_query(access: Access, values: Values) -> SessionQuery:
         parent_id=values.get("parent_id"),
         forked_from_id=values.get("forked_from"),
         agent_id=values.get("agent_id"),
+        end_user=_end_user_in(values),
         created=bounds_in(values, "created_at"),
         sort=Sort(values["sort"]),
-        ascending=values["order"] == "asc",
+        ascending=_is_ascending(values),
         limit=values["limit"],
         page=values["page"],
     )
+
+
+def _end_user_in(values: Values) -> EndUser | None:
+    """Both halves of the pair, or neither."""
+    sent = [values.get(f"end_user[{half}]") for half in ("source", "id")]
+    if not any(sent):
+        return None
+    source, own_id = sent
+    if source is None or own_id is None:
+        missing = "id" if own_id is None else "source"
+        raise InvalidInput(
+            "field_required",
+            "Name an end user by both `end_user[source]` and `end_user[id]`.",
+            param=f"end_user[{missing}]",
+        )
+    return EndUser(source, own_id)
+
+
+def _is_ascending(values: Values) -> bool:
+    order = values.get("order") or ("asc" if values["sort"] == Sort.NAME else "desc")
+    return bool(order == "asc")
 
 
 def _default_partition(values: Values) -> str | None:

@@ -35,9 +35,15 @@ class SessionListQuery(PageQuery):
     )
     agent_id = PublicId(Prefix.AGENT, required=False)
     sort = Choice(choices_of(Sort), default=Sort.CREATED)
-    order = Choice([("asc", "asc"), ("desc", "desc")], default="desc")
+    order = Choice(
+        [("asc", "asc"), ("desc", "desc")],
+        required=False,
+        help_text="desc, newest first; asc where `sort` is name.",
+    )
 
     named: ClassVar = {
+        "end_user[source]": Text(required=False, allow_blank=False, max_length=200),
+        "end_user[id]": Text(required=False, allow_blank=False, max_length=200),
         "statuses[]": serializers.ListField(
             child=Choice(choices_of(SessionStatus)), required=False, max_length=10
         ),

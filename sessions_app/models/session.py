@@ -6,6 +6,8 @@ from typing import ClassVar
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
+from django.db.models import Func, Value
+from django.db.models.functions import Left, Lower
 
 from catalog.models import Agent
 from core.clock import now
@@ -22,6 +24,13 @@ from sessions_app.domain.vocabulary import (
 from sessions_app.models.choices import choices_of, known
 from sessions_app.querysets import SessionQuerySet
 
+NAME_KEY_MAX_CHARACTERS = 100  # it travels in page cursors
+COMBINING_MARKS = "[\u0300-\u036f]"
+DECOMPOSED = Func(Lower("title"), template="normalize(%(expressions)s, NFKD)")
+WITHOUT_MARKS = Func(
+    DECOMPOSED, Value(COMBINING_MARKS), Value(""), Value("g"), function="regexp_replace"
+)
+NAME_KEY = Left(WITHOUT_MARKS, NAME_KEY_MAX_CHARACTERS)
 ACTIVE_ROOTS = models.Q(parent__isnull=True, archived_at__isnull=True)
 
 
@@ -67,6 +76,12 @@ class Session(models.Model):
     )
     stop_reason = models.JSONField(null=True)
     title = models.CharField(max_length=200, blank=True)
+    name_key = models.GeneratedField(
+        expression=NAME_KEY,
+        output_field=models.TextField(db_collation="C"),
+        db_persist=True,
+        help_text="The title without case and accents: what a list by name is ordered by.",
+    )
     metadata = models.JSONField(default=dict)
     message_count = models.PositiveIntegerField(default=0)
     preview_text = models.CharField(max_length=200, blank=True)
@@ -140,6 +155,16 @@ class Session(models.Model):
                 fields=["workspace", "origin_type", "-activity_at", "-id"],
                 condition=ACTIVE_ROOTS,
                 name="session_by_activity",
+            ),
+            models.Index(
+                fields=["workspace", "origin_type", "name_key", "id"],
+                condition=ACTIVE_ROOTS,
+                name="session_by_name",
+            ),
+            models.Index(
+                fields=["workspace", "end_user_source", "end_user_id", "-created_at", "-id"],
+                condition=~models.Q(end_user_id=""),
+                name="session_by_end_user",
             ),
             models.Index(
                 fields=["workspace", "-archived_at", "-id"],

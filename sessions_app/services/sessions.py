@@ -18,6 +18,7 @@ from orgs.access import Access
 from orgs.models import Organization
 from orgs.roles import Action
 from sessions_app import eventlog
+from sessions_app.domain.end_user import EndUser
 from sessions_app.domain.events import Draft
 from sessions_app.domain.inheritance import Asked, Reach, child_reach, root_reach
 from sessions_app.domain.projection import preview
@@ -50,14 +51,6 @@ from sessions_app.services.model_settings import (
 from sessions_app.services.turns import Prompt, submit_to
 from sessions_app.services.validation import require_metadata, require_origin, require_title
 from sessions_app.wire import author_json, end_user_json, model_json
-
-
-@dataclass(frozen=True, slots=True)
-class EndUser:
-    """A product's own user: the exact pair."""
-
-    source: str
-    id: str
 
 
 @dataclass(frozen=True, slots=True)

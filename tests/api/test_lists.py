@@ -14,6 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from core.clock import rfc3339
 from core.ids import Prefix, encode_id
 from orgs.services import remove_workspace_member
+from sessions_app.domain.end_user import EndUser
 from sessions_app.models import Session
 from sessions_app.services.archiving import archive_session
 from tests.api.client import Caller, refusal
@@ -91,9 +92,32 @@ def test_filters(cast: Cast, member: Caller, path: str) -> None:
     assert titles(member.get(f"{path}&agent_id=agt_{'0' * 32}")) == []
 
 
+def test_a_list_by_name_begins_with_a_unless_told_otherwise(
+    cast: Cast, member: Caller, path: str
+) -> None:
+    for title in ("Tides", "coast", "Harbour"):
+        make_session(cast, title=title)
+    assert titles(member.get(f"{path}&sort=name")) == ["coast", "Harbour", "Tides"]
+    assert titles(member.get(f"{path}&sort=name&order=desc")) == ["Tides", "Harbour", "coast"]
+    assert titles(member.get(f"{path}&sort=name&query=o")) == ["coast", "Harbour"]
+
+
+def test_an_end_user_is_found_by_the_exact_pair(cast: Cast, member: Caller, path: str) -> None:
+    for title, source, own_id in (("A", "shop", "42"), ("B", "desk", "42"), ("C", "shop", "4")):
+        make_session(cast, title=title, end_user=EndUser(source, own_id))
+    make_session(cast, title="D")
+    assert titles(member.get(f"{path}&end_user[source]=shop&end_user[id]=42")) == ["A"]
+    assert titles(member.get(f"{path}&end_user[source]=SHOP&end_user[id]=42")) == []
+    for sent, missing in (("source", "id"), ("id", "source")):
+        refused = member.get(f"{path}&end_user[{sent}]=shop")
+        assert refusal(refused) == (400, "field_required", f"end_user[{missing}]")
+
+
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
+        ("end_user=shop", ("unknown_parameter", "end_user")),
+        ("end_user[id]=", ("field_blank", "end_user[id]")),
         ("limit=0", ("out_of_range", "limit")),
         ("limit=-1", ("out_of_range", "limit")),
         ("limit=101", ("out_of_range", "limit")),

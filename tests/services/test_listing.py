@@ -8,6 +8,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from core.cursors import encode_cursor
 from core.errors import Forbidden, InvalidInput
 from orgs.access import Access
 from sessions_app.listing import SessionQuery, Sort, list_sessions
@@ -19,7 +20,7 @@ from tests.factories import Cast, make_session, send
 
 def walk(access: Access, cast: Cast, **query: Any) -> list[Session]:
     rows: list[Session] = []
-    page: str | None = ""
+    page: str | None = query.pop("page", "")
     while page is not None:
         result = list_sessions(
             access=access, query=SessionQuery(workspace_id=cast.workspace.pk, page=page, **query)
@@ -29,7 +30,7 @@ def walk(access: Access, cast: Cast, **query: Any) -> list[Session]:
     return rows
 
 
-@pytest.mark.parametrize("sort", [Sort.CREATED, Sort.UPDATED, Sort.SIDEBAR])
+@pytest.mark.parametrize("sort", [Sort.CREATED, Sort.UPDATED, Sort.SIDEBAR, Sort.NAME])
 @pytest.mark.parametrize("limit", [1, 3, 7, 100])
 def test_every_session_is_on_exactly_one_page(cast: Cast, sort: Sort, limit: int) -> None:
     made = [make_session(cast, title=f"{n}") for n in range(8)]
@@ -42,6 +43,31 @@ def test_every_session_is_on_exactly_one_page(cast: Cast, sort: Sort, limit: int
     assert sorted(row.pk for row in rows) == sorted(session.pk for session in made)
     if sort is Sort.SIDEBAR:
         assert [row.pk for row in rows[:2]] == [made[3].pk, made[2].pk]
+
+
+def test_names_are_ordered_without_case_and_accents_whatever_the_server(cast: Cast) -> None:
+    for title in ("zebra", "Ärger", "apple", "Zoo", "éclair", "Eclipse", "", "日本", "x" * 120):
+        make_session(cast, title=title)
+    expected = ["", "apple", "Ärger", "éclair", "Eclipse", "x" * 120, "zebra", "Zoo", "日本"]
+    for limit in (1, 4, 100):
+        rows = walk(cast.access("member"), cast, sort=Sort.NAME, ascending=True, limit=limit)
+        assert [row.title for row in rows] == expected
+    backwards = walk(cast.access("member"), cast, sort=Sort.NAME, ascending=False, limit=2)
+    assert [row.title for row in backwards] == expected[::-1]
+
+
+def test_a_cursor_by_name_holds_the_longest_name_and_no_text_that_cannot_be_stored(
+    cast: Cast,
+) -> None:
+    for _ in range(2):
+        make_session(cast, title="\U0001f469" * 120)
+    assert len(walk(cast.access("member"), cast, sort=Sort.NAME, limit=1)) == 2
+    query = SessionQuery(cast.workspace.pk, sort=Sort.NAME)
+    for text in ("\x00", "\x1b\x00"):
+        bent = encode_cursor(query.fingerprint, [1, text, cast.workspace.pk.hex])
+        with pytest.raises(InvalidInput) as refused:
+            walk(cast.access("member"), cast, sort=Sort.NAME, page=bent)
+        assert refused.value.code == "invalid_cursor"
 
 
 def test_pins_are_one_persons_own(cast: Cast) -> None:
