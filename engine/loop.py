@@ -76,13 +76,14 @@ class TurnLoop:
     clock: Clock
     limits: Limits = field(default_factory=Limits)
     _events: list[LogEvent] = field(default_factory=list)
+    _read: int = 0  # how many of them were read; those behind are noted as they were written
     # Calls whose run this attempt itself announced in the log, and that it has not run yet; any
     # other such call without a result was begun by an attempt that is gone.
     _own_calls: set[str] = field(default_factory=set)
 
     async def run(self, task: TurnTask) -> Outcome:
         """The turn's end. Raises Fenced when the attempt is no longer the live one."""
-        self._events = list(await self.log.read())
+        await self._read_on()
         while True:
             state = self._state(task)
             if state.is_answered:
@@ -107,6 +108,14 @@ class TurnLoop:
                 if failed:
                     return failed
 
+    async def _read_on(self) -> None:
+        """Reads what others wrote too. What this attempt noted itself stands among that, so it is
+        read again.
+        """
+        read = self._events[: self._read]
+        self._events = [*read, *await self.log.read(read[-1].seq if read else 0)]
+        self._read = len(self._events)
+
     def _state(self, task: TurnTask) -> TurnState:
         return fold(self._events, turn_id=task.turn_id, provider_id="")[1]
 
@@ -114,7 +123,7 @@ class TurnLoop:
         """False where all was decided while calls still ran: then the log tells how."""
         if await self.log.suspend():
             return True
-        self._events = list(await self.log.read())
+        await self._read_on()
         if self._state(task).is_waiting:
             raise RuntimeError("A call waits, and nobody was asked about it.")
         return False
@@ -155,7 +164,7 @@ class TurnLoop:
         await self.log.mark_rescheduling(error.code, error.reason, pause)
         await _unless(task.stop.wait(), self.clock.sleep(pause))
         await self.log.mark_running()
-        self._events = list(await self.log.read())
+        await self._read_on()
         return None
 
     def _pause(self, error: ProviderError, tries: int) -> float | None:
@@ -211,7 +220,7 @@ class TurnLoop:
         self._own_calls.discard(call.tool_use_id)
         if isinstance(output, Effect):
             await self.log.apply(output, context, call.name)
-            self._events = list(await self.log.read())
+            await self._read_on()
         elif isinstance(output, Asked):
             self._note(await self.log.record([question(call, output)]))
         else:

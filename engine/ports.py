@@ -272,7 +272,8 @@ class DeltaKind(StrEnum):
 class TurnLog(Protocol):
     """The durable side of one attempt. Every method but `read` raises Fenced when it is stale."""
 
-    async def read(self) -> Sequence[LogEvent]: ...
+    async def read(self, after: int = 0) -> Sequence[LogEvent]:
+        """What a model's context is made from, beyond the seq `after`."""
 
     async def open_step(self, step: int) -> ModelChoice:
         """The checkpoint before a model request: the settings in force from here on."""

@@ -45,8 +45,8 @@ class DurableTurnLog:
         self._lease = claim.lease
         self._entry = entry
 
-    async def read(self) -> Sequence[LogEvent]:
-        stored = await patiently(attempts.read_turn_log, lease=self._lease)
+    async def read(self, after: int = 0) -> Sequence[LogEvent]:
+        stored = await patiently(attempts.read_turn_log, lease=self._lease, after=after)
         return [_log_event(event) for event in stored]
 
     async def open_step(self, step: int) -> ModelChoice:

@@ -8,12 +8,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 from django.db.models import Q
 
 from core.db import in_db_thread
 from core.ids import Prefix, decode_id, parse_event_id
 from sessions_app.domain.events import Draft
 from sessions_app.domain.vocabulary import TERMINAL_TURN
+from sessions_app.eventlog import StoredEvent
 from sessions_app.models import Session, Turn
 from sessions_app.selectors import get_session
 from sessions_app.services import attempts
@@ -367,3 +369,27 @@ def tree_statuses(top: Session) -> list[str]:
     tree = Session.objects.filter(Q(pk=top.pk) | Q(root_id=top.pk))
     assert not Turn.objects.filter(session__in=tree).exclude(status__in=TERMINAL_TURN).exists()
     return list(tree.values_list("status", flat=True))
+
+
+async def test_what_was_read_of_the_log_is_not_read_again_after_each_call(
+    talk: Talk, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a turn that starts many children reads a long log as many times."""
+    begun: list[int] = []
+    read = attempts.read_turn_log
+
+    def noting(*, lease: attempts.Lease, after: int) -> list[StoredEvent]:
+        if lease.session_id == talk.session.pk:
+            begun.append(after)
+        return read(lease=lease, after=after)
+
+    monkeypatch.setattr(attempts, "read_turn_log", noting)
+    calls = {"call": [start({"say": "Fine."}) for _ in range(3)]}
+    async with working(home):
+        turn = await talk.script(calls, {"say": "Started."})
+        await talk.ending(turn)
+    first, *later = begun
+    assert first == 0
+    assert len(later) == 3
+    assert all(later)
+    assert later == sorted(later)

@@ -118,13 +118,13 @@ def read_own_log(*, lease: Lease, types: Sequence[str]) -> list[StoredEvent]:
     return [event for event in events if event.attempt == lease.attempt]
 
 
-def read_turn_log(*, lease: Lease) -> list[StoredEvent]:
-    """The whole log of the session without deltas, for the model's context."""
+def read_turn_log(*, lease: Lease, after: int = 0) -> list[StoredEvent]:
+    """The session's log beyond the seq `after`, without deltas, for the model's context."""
     events: list[StoredEvent] = []
     while True:
         page = eventlog.read_after(
             session_id=lease.session_id,
-            after=events[-1].seq if events else 0,
+            after=events[-1].seq if events else after,
             limit=LOG_PAGE,
             types=CONTEXT_TYPES,
         )
