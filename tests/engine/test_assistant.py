@@ -84,6 +84,7 @@ def test_it_repeats_and_counts() -> None:
     assert ask("count to 4") == "1, 2, 3, 4."
 
 
+@pytest.mark.slow
 def test_a_huge_prompt_is_answered_quickly() -> None:
     began = time.monotonic()
     for prompt in ("(" * 100_000, "1 " * 50_000, "say " * 25_000):
@@ -91,6 +92,7 @@ def test_a_huge_prompt_is_answered_quickly() -> None:
     assert time.monotonic() - began < 2
 
 
+@pytest.mark.slow
 async def test_it_streams_word_by_word_and_adds_nothing() -> None:
     request = ModelRequest(
         ModelChoice("demo", "assistant"), "", (UserText("Hello"),), (), TurnPosition()

@@ -227,6 +227,7 @@ def run_machine(cast: Cast, examples: int) -> None:
     )
 
 
+@pytest.mark.slow
 def test_two_random_families_break_no_rule(cast: Cast) -> None:
     run_machine(cast, 2)
 

@@ -230,6 +230,7 @@ def test_any_moves_end_where_a_list_would(cast: Cast, moves: list[tuple[int, int
         assert texts(cast, session) == model
 
 
+@pytest.mark.slow
 def test_many_moves_into_one_gap_find_room(cast: Cast) -> None:
     session, _ = busy_with(cast, *"abcdefg")
     for number in range(60):

@@ -131,6 +131,7 @@ async def test_a_burst_from_many_threads_is_heard_whole(cut_links: Callable[[], 
     await ears.close()
 
 
+@pytest.mark.slow
 async def test_after_a_lost_link_the_listener_resyncs_and_hears_again(
     cut_links: Callable[[], None],
 ) -> None:

@@ -205,6 +205,7 @@ def path_of_the_refusal(call: Any, value: Any) -> str | None:
     return "none"
 
 
+@pytest.mark.slow
 @given(JSON)
 def test_anything_else_is_refused_and_breaks_nothing(value: Any) -> None:
     questions = asked(TEXT, ONE, MANY)
@@ -212,6 +213,7 @@ def test_anything_else_is_refused_and_breaks_nothing(value: Any) -> None:
         assert path_of_the_refusal(call, value)
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.sampled_from(["why", "one", "many"]), JSON))
 def test_odd_answers_to_known_questions_break_nothing(value: Any) -> None:
     questions = asked(TEXT, ONE, MANY)

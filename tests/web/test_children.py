@@ -125,6 +125,7 @@ def family(cast: Cast) -> Family:
     return Family(cast)
 
 
+@pytest.mark.slow
 def test_a_card_takes_the_place_of_the_call_that_started_the_child(family: Family) -> None:
     left = family.start("Left", "Read the left file.")
     page = family.page()
@@ -183,6 +184,7 @@ def test_a_waiting_parent_says_for_how_many_and_for_whom(family: Family) -> None
     assert "Waiting for 1 child session" in words(family.page())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("steps", [1, 3, 100])
 def test_live_frames_end_where_a_reload_does(family: Family, steps: int) -> None:
     access = family.cast.access("member")
@@ -251,6 +253,7 @@ def test_a_card_on_an_earlier_page_knows_its_result(family: Family) -> None:
     assert "<strong>fine</strong>" in card(page.content.decode(), left)
 
 
+@pytest.mark.slow
 def test_more_children_cost_no_more_statements(cast: Cast, family: Family) -> None:
     client = browser(cast.member)
 

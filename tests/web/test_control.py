@@ -248,6 +248,7 @@ def test_a_turn_of_another_session_is_not_found(cast: Cast) -> None:
     assert browser(cast.member).post(path, {"expected_version": 1}).status_code == 404
 
 
+@pytest.mark.slow
 def test_a_long_queue_is_cut_in_the_strip_and_whole_on_its_own_page(cast: Cast) -> None:
     session = busy(cast, queued=QUEUE_SHOWN + 5)
     page = page_of(cast, session)

@@ -50,6 +50,7 @@ def pages_of(cast: Cast, session: Session) -> list[str]:
 ACTS = ["send", "stop", "rename", "pin", "read", "archive", "restore", "draft"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("who", PEOPLE)
 def test_those_of_the_workspace_read_every_page(cast: Cast, who: str) -> None:
     session = make_session(cast, title="Shared")
@@ -327,6 +328,7 @@ def long_session(cast: Cast, turns: int) -> Session:
     return session
 
 
+@pytest.mark.slow
 def test_the_first_screen_of_ten_thousand_events_is_small_and_costs_few_statements(
     cast: Cast,
 ) -> None:
@@ -374,6 +376,7 @@ def test_a_session_without_a_title_shows_its_first_words_and_else_its_id(cast: C
     assert '<span class="row-title" dir="auto">The first words</span>' in listed
 
 
+@pytest.mark.slow
 def test_a_group_says_how_many_of_how_many_and_goes_on(cast: Cast) -> None:
     made = [make_session(cast, title=f"Session {number}").public_id for number in range(45)]
     client = browser(cast.member)
@@ -460,6 +463,7 @@ def test_the_text_of_a_broken_attempt_is_whole_after_a_reload(cast: Cast) -> Non
     assert broken.is_abandoned
 
 
+@pytest.mark.slow
 def test_the_badge_of_each_session_says_what_the_api_says(cast: Cast) -> None:
     """BR-063: whichever of them was looked at before."""
     running, idle = make_session(cast), make_session(cast)
