@@ -8,12 +8,14 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
 
+import pytest
 from django.db import connection, transaction
 
 from sessions_app import eventlog
 from sessions_app.domain.events import Draft
 from sessions_app.models import Session, Turn
 from sessions_app.services import attempts
+from sessions_app.services.interruption import interrupt_session
 from sessions_app.services.verification import verify_session
 from tests.factories import Cast, make_session, send
 
@@ -74,8 +76,10 @@ def test_a_tailing_reader_misses_nothing_of_eight_writers_with_rollbacks(
     assert verify_session(session_id=session.pk) == []
 
 
-def test_two_workers_never_claim_the_same_turn(committed_cast: Cast) -> None:
-    sessions = [make_session(committed_cast) for _ in range(30)]
+@pytest.mark.parametrize("count", [30, pytest.param(250, marks=pytest.mark.proof)])
+def test_two_workers_never_claim_the_same_turn(committed_cast: Cast, count: int) -> None:
+    """BR-034. Each session has two turns."""
+    sessions = [make_session(committed_cast) for _ in range(count)]
     for session in sessions:
         send(committed_cast, session)
         send(committed_cast, session)
@@ -95,7 +99,7 @@ def test_two_workers_never_claim_the_same_turn(committed_cast: Cast) -> None:
         claimed = [turn for turns in pool.map(work, range(8)) for turn in turns]
     # A worker that finds nothing stops: what is left was locked by another one just then.
     claimed += work(9)
-    assert len(claimed) == len(set(claimed)) == 60
+    assert len(claimed) == len(set(claimed)) == 2 * count
     assert set(Turn.objects.values_list("status", "attempt_count")) == {("completed", 1)}
     assert all(verify_session(session_id=session.pk) == [] for session in sessions)
 
@@ -117,11 +121,13 @@ def test_twenty_prompts_at_once_queue_behind_one_another(committed_cast: Cast) -
     assert Session.objects.get().head_seq == 41
 
 
-def test_a_stop_that_races_the_natural_end_leaves_one_ending(committed_cast: Cast) -> None:
-    from sessions_app.services.interruption import interrupt_session
-
+@pytest.mark.parametrize("times", [25, pytest.param(500, marks=pytest.mark.proof)])
+def test_a_stop_that_races_the_natural_end_leaves_one_ending(
+    committed_cast: Cast, times: int
+) -> None:
+    """BR-051."""
     access = committed_cast.access("member")
-    for _ in range(25):
+    for _ in range(times):
         session = make_session(committed_cast)
         send(committed_cast, session)
         claimed = attempts.claim_turn(worker="w", token=UUID(int=1))

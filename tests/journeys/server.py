@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import psycopg
 
@@ -75,6 +76,12 @@ class Server:
         finally:
             process.kill()
             process.wait()
+
+    def restart(self) -> Server:
+        """At the same address."""
+        self._environment["PORT"] = str(urlsplit(self.url).port)
+        self.stop()
+        return self.start()
 
     def remove(self) -> None:
         self.stop()
