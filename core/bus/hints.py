@@ -57,13 +57,21 @@ def parse_draft_hint(hint: str) -> DraftHint | None:
         return None
 
 
-def parse_waits_hint(hint: str) -> UUID | None:
-    """The workspace in which something asks people, or asks no more; None for other hints."""
+@dataclass(frozen=True, slots=True)
+class WaitsHint:
+    """`only_user_id`: the one person who may know of it; None: all who may decide there."""
+
+    workspace_id: UUID
+    only_user_id: UUID | None
+
+
+def parse_waits_hint(hint: str) -> WaitsHint | None:
+    """Where something asks people, or asks no more; None for hints of other kinds."""
     parts = hint.split(":")
-    if len(parts) != 2 or parts[0] != "w":
+    if len(parts) != 3 or parts[0] != "w":
         return None
     try:
-        return UUID(hex=parts[1])
+        return WaitsHint(UUID(hex=parts[1]), UUID(hex=parts[2]) if parts[2] else None)
     except ValueError:
         return None
 

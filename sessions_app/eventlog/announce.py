@@ -8,6 +8,8 @@ from uuid import UUID
 from django.db import transaction
 
 from core.bus import ring
+from sessions_app.domain.vocabulary import Visibility
+from sessions_app.models import Session
 
 
 def announce(*, session_id: UUID, seq: int, workspace_id: UUID, row_changed: bool) -> None:
@@ -26,9 +28,15 @@ def announce_draft(*, user_id: UUID, session_id: UUID, revision: int) -> None:
     transaction.on_commit(lambda: ring(f"d:{user_id.hex}:{session_id.hex}:{revision}"))
 
 
-def announce_waits(*, workspace_id: UUID) -> None:
-    """Something asks people there, or asks no more: the inboxes of who may decide it may differ."""
-    transaction.on_commit(lambda: ring(f"w:{workspace_id.hex}"))
+def announce_waits(*, session: Session) -> None:
+    """It asks people, or asks no more: the inboxes of who may decide it may differ.
+
+    Of a private session nobody but its maker may hear, not even that something happened.
+    """
+    is_private = session.visibility == Visibility.PRIVATE
+    only = session.maker_id.hex if is_private and session.maker_id else ""
+    if only or not is_private:
+        transaction.on_commit(lambda: ring(f"w:{session.workspace_id.hex}:{only}"))
 
 
 def announce_turn() -> None:

@@ -38,7 +38,8 @@ def open_waits(session: Session, *, turn_id: UUID, written: Iterable[tuple[int, 
             wait = Wait(session_id=session.pk, turn_id=turn_id, event_seq=seq)
             rows.append(_filled(wait, draft.payload))
     Wait.objects.bulk_create(rows)
-    announce_waits(workspace_id=session.workspace_id)
+    if rows:
+        announce_waits(session=session)
 
 
 def _filled(wait: Wait, payload: Mapping[str, Any]) -> Wait:
@@ -94,8 +95,8 @@ def close_open_waits(turn: Turn) -> list[Draft]:
     turn.waits.filter(pk__in=[wait.pk for wait in waits]).update(
         status=WaitStatus.CANCELLED, decided_at=now()
     )
-    if waits:
-        announce_waits(workspace_id=turn.session.workspace_id)
+    if any(wait.kind != WaitKind.CHILDREN for wait in waits):
+        announce_waits(session=turn.session)
     return [
         replace(closed(wait, WaitStatus.CANCELLED), turn_id=turn.pk)
         for wait in waits

@@ -30,7 +30,6 @@ def settle_wait(session: Session, turn: Turn, drafts: Sequence[Draft]) -> range:
 
     A turn that still runs learns of it by itself, when it would wait.
     """
-    announce_waits(workspace_id=session.workspace_id)
     change = Change(list(drafts))
     # Named in any case: the list row, which counts open waits, has changed.
     change.add(ready_at=session.ready_at)
@@ -70,6 +69,8 @@ def _expire(wait_id: UUID, session_id: UUID) -> bool:
     wait.status = WaitStatus.EXPIRED
     wait.decided_at = now()
     wait.save(update_fields=["status", "decided_at"])
+    if wait.kind != WaitKind.CHILDREN:
+        announce_waits(session=session)
     settle_wait(session, wait.turn, _expired(wait))
     return True
 

@@ -23,6 +23,7 @@ from sessions_app import eventlog
 from sessions_app.domain.events import Draft
 from sessions_app.domain.questions import parse_answers
 from sessions_app.domain.vocabulary import WaitKind, WaitStatus
+from sessions_app.eventlog.announce import announce_waits
 from sessions_app.models import Session, Wait
 from sessions_app.selectors import Lock, get_session
 from sessions_app.services.open_waits import closed, result
@@ -219,6 +220,7 @@ def _decide(
     wait.save(
         update_fields=["status", "answer", "decided_at", "decided_by_id", "decided_by_key_id"]
     )
+    announce_waits(session=session)
     seqs = settle_wait(session, wait.turn, drafts)
     event = eventlog.read_after(session_id=session.pk, after=seqs[0] - 1, limit=1)[0]
     return Receipt(wait.turn_id, event.seq, False, event.json)

@@ -306,8 +306,8 @@ class Hub:
             if (draft := bus.parse_draft_hint(text)) is not None:
                 self._tell_draft(draft)
                 continue
-            if (workspace_id := bus.parse_waits_hint(text)) is not None:
-                self._tell_inboxes(workspace_id)
+            if (waits := bus.parse_waits_hint(text)) is not None:
+                self._tell_inboxes(waits)
                 continue
             hint = bus.parse_session_hint(text)
             if hint is None:
@@ -327,9 +327,10 @@ class Hub:
             if viewer.access.user_id == draft.user_id:
                 viewer.hear_draft(draft.session_id, draft.revision)
 
-    def _tell_inboxes(self, workspace_id: UUID) -> None:
+    def _tell_inboxes(self, waits: bus.WaitsHint) -> None:
         for viewer in self.open_viewers:
-            if viewer.access.may(Action.SESSION_CONTROL, workspace_id):
+            may_know = waits.only_user_id in {None, viewer.access.user_id}
+            if may_know and viewer.access.may(Action.SESSION_CONTROL, waits.workspace_id):
                 viewer.hear_inbox()
 
     def _tell_rows(self, workspace_id: UUID, session_ids: set[UUID]) -> None:

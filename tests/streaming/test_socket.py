@@ -14,7 +14,9 @@ from core.db import in_db_thread
 from core.ids import encode_id
 from orgs.services import revoke_api_key
 from orgs.services.epochs import bump_access_epoch
+from sessions_app.domain.vocabulary import Visibility
 from sessions_app.services.archiving import archive_session, delete_session
+from sessions_app.services.cancelling import cancel_session
 from sessions_app.services.composer_drafts import save_draft
 from sessions_app.services.personal import set_pinned
 from sessions_app.streaming import rendering
@@ -22,8 +24,10 @@ from sessions_app.streaming.hub import Hub
 from sessions_app.streaming.metrics import sockets_open, subscriptions_open
 from sessions_app.streaming.socket import SUBSCRIPTIONS_MAX
 from tests.factories import Cast, make_session, send
+from tests.services.test_children import allow_private
 from tests.services.test_waits import Asking
 from tests.streaming.helpers import Tab, sign_in, until, whole_log, write_async
+from tests.web.test_children import Family
 
 ORIGIN = {"host": "localhost:8000", "origin": "http://localhost:8000"}
 
@@ -664,8 +668,59 @@ async def test_who_may_decide_is_told_that_something_waits_wherever_they_look(
     for tab in (member, key):
         await tab.until(lambda tab=tab: {"type": "inbox"} in tab.frames)
     for tab in (viewer, outsider):
-        await tab.say("ping")
-        await tab.until(lambda tab=tab: {"type": "pong"} in tab.frames)
-        assert [frame["type"] for frame in tab.frames] == ["pong"]
+        await hears_nothing(tab)
     for tab in (member, key, viewer, outsider):
         await tab.close()
+
+
+async def hears_nothing(tab: Tab) -> None:
+    """Whatever rang before was told before the answer to this."""
+    await tab.say("ping")
+    await tab.until(lambda: {"type": "pong"} in tab.frames)
+    assert [frame["type"] for frame in tab.frames] == ["pong"]
+
+
+async def test_of_what_waits_in_a_private_session_its_maker_alone_is_told(
+    committed_cast: Cast, hub: Hub, postgres_bus: str
+) -> None:
+    """Asked, decided and cancelled: when a private session is at work is as private as it is."""
+
+    def private() -> Asking:
+        allow_private(committed_cast)
+        own = make_session(committed_cast, visibility=Visibility.PRIVATE)
+        return Asking(committed_cast, own)
+
+    asking = await in_db_thread(private)
+    names = ("member", "second_member", "owner", "workspace_key")
+    maker, *others = [await tab_of(committed_cast, name) for name in names]
+    await until(lambda: len(hub.open_viewers) == 4, 5)
+    assert await hub.hears_the_bus_within(5)
+    use = await in_db_thread(asking.approval)
+    await maker.until(lambda: {"type": "inbox"} in maker.frames)
+    for decided in (lambda: asking.confirm(use), lambda: asking.question() and None):
+        maker.frames.clear()
+        await in_db_thread(decided)
+        await maker.until(lambda: {"type": "inbox"} in maker.frames)
+    for tab in others:
+        await hears_nothing(tab)
+    for tab in (maker, *others):
+        await tab.close()
+
+
+def wait_for_a_child_and_cancel(cast: Cast) -> None:
+    family = Family(cast)
+    family.start("Rates")
+    family.wait()
+    assert family.parent.waits.filter(kind="children", status="open").exists()
+    cancel_session(access=cast.access("member"), session_id=family.parent.pk)
+
+
+async def test_a_wait_for_children_asks_nobody_and_no_inbox_is_told(
+    committed_cast: Cast, hub: Hub, postgres_bus: str
+) -> None:
+    tab = await tab_of(committed_cast, "member")
+    await until(lambda: len(hub.open_viewers) == 1, 5)
+    assert await hub.hears_the_bus_within(5)
+    await in_db_thread(wait_for_a_child_and_cancel, committed_cast)
+    await hears_nothing(tab)
+    await tab.close()
