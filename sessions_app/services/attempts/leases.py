@@ -19,21 +19,29 @@ from sessions_app.services.attempts.ending import fail_lost, recover
 from sessions_app.services.attempts.lease import Lease, hold_parent
 from sessions_app.services.ending import end_attempt
 
+# It waits for no row: what ends a tree holds many of them, in an order of its own.
 PROLONG = """
-UPDATE sessions_app_attempt
-SET lease_expires_at = clock_timestamp() + make_interval(secs => %s)
-WHERE id = ANY(%s) AND status = 'running'
-RETURNING id, (
-    SELECT paused_at IS NOT NULL FROM sessions_app_session AS session
-    WHERE session.id = sessions_app_attempt.session_id
+WITH free AS (
+    SELECT id FROM sessions_app_attempt
+    WHERE id = ANY(%(asked)s) AND status = 'running'
+    FOR NO KEY UPDATE SKIP LOCKED
+), prolonged AS (
+    UPDATE sessions_app_attempt AS attempt
+    SET lease_expires_at = clock_timestamp() + make_interval(secs => %(seconds)s)
+    FROM free WHERE attempt.id = free.id
+    RETURNING attempt.id
 )
+SELECT attempt.id, attempt.id IN (SELECT id FROM prolonged), session.paused_at IS NOT NULL
+FROM sessions_app_attempt AS attempt
+JOIN sessions_app_session AS session ON session.id = attempt.session_id
+WHERE attempt.id = ANY(%(asked)s) AND attempt.status = 'running'
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Heartbeats:
     """Attempt ids: those whose lease was prolonged, of these those whose session was paused, and
-    those that may write no more.
+    those that may write no more. One that somebody is changing just now is in none of them.
     """
 
     alive: frozenset[UUID]
@@ -51,10 +59,11 @@ def heartbeat(*, leases: Sequence[Lease]) -> Heartbeats:
     if not asked:
         return Heartbeats(frozenset(), frozenset(), frozenset())
     with connection.cursor() as cursor:
-        cursor.execute(PROLONG, [settings.LEASE_SECONDS, sorted(asked)])
-        is_held = dict(cursor.fetchall())
-    alive = frozenset(is_held)
-    return Heartbeats(alive, frozenset(pk for pk in alive if is_held[pk]), asked - alive)
+        cursor.execute(PROLONG, {"seconds": settings.LEASE_SECONDS, "asked": sorted(asked)})
+        found = cursor.fetchall()
+    alive = frozenset(pk for pk, is_prolonged, _ in found if is_prolonged)
+    held = frozenset(pk for pk, _, is_held in found if is_held and pk in alive)
+    return Heartbeats(alive, held, asked - {pk for pk, *_ in found})
 
 
 @transaction.atomic
