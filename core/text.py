@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable
 from typing import Any
 
@@ -36,9 +37,22 @@ _MARKS = tuple(
 )
 
 
+_INVISIBLE = frozenset({"Cc", "Cf", "Zs", "Zl", "Zp"})
+# Letters and symbols by their category, and blank: fillers of Hangul, the empty Braille cell.
+_FILLERS = frozenset("\u115f\u1160\u3164\uffa0\u2800")
+
+
 def is_storable(text: str) -> bool:
     """PostgreSQL holds no NUL, and no JSON may hold half a surrogate pair."""
     return _UNSTORABLE.search(text) is None
+
+
+def has_visible(text: str) -> bool:
+    """Whether anything of it can be seen: spaces, controls, joiners and fillers cannot."""
+    return any(
+        unicodedata.category(character) not in _INVISIBLE and character not in _FILLERS
+        for character in text
+    )
 
 
 def make_storable(text: str) -> str:

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from core.errors import InvalidInput, TooLarge
-from core.text import find_unstorable
+from core.text import find_unstorable, has_visible
 
 QUESTIONS_MAX = 20
 ID_MAX_CHARACTERS = 64
@@ -173,7 +173,7 @@ def _options(value: Any, path: str) -> tuple[tuple[str, str], ...]:
 
 
 def _text(value: Any, path: str, longest: int) -> str:
-    if not isinstance(value, str) or not value.strip() or len(value) > longest:
+    if not isinstance(value, str) or not has_visible(value) or len(value) > longest:
         raise _bad_question(path, f"Use a text of 1 to {longest} characters.")
     return value
 
@@ -295,7 +295,7 @@ def _written(value: Any, path: str, longest: int) -> str:
         raise _bad_answer(path, "Use a text.")
     if len(value) > longest:
         raise _bad_answer(path, f"Use at most {longest} characters; this has {len(value)}.")
-    return value if value.strip() else ""
+    return value if has_visible(value) else ""
 
 
 def _bad_answer(path: str, message: str) -> InvalidInput:

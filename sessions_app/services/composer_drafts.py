@@ -11,6 +11,7 @@ from django.db.models import Q
 
 from core.clock import now
 from core.errors import Conflict, Forbidden, NotFound, TooLarge
+from core.text import has_visible
 from orgs.access import Access
 from orgs.roles import Action
 from sessions_app.eventlog.announce import announce_draft
@@ -64,7 +65,7 @@ def save_draft(
             details={"current": {"text": draft.text, "revision": draft.revision}},
         )
     draft.text, draft.revision, draft.updated_at = text, draft.revision + 1, now()
-    if not text.strip():
+    if not has_visible(text):
         draft.edits = None
     draft.save(update_fields=["text", "revision", "updated_at", "edits"])
     if session_id is not None:

@@ -16,7 +16,7 @@ from django.db import models, transaction
 from core.clock import now
 from core.errors import Conflict, InvalidInput, NotFound
 from core.ids import uuid7
-from core.text import clip
+from core.text import clip, has_visible
 from orgs.access import Access
 from orgs.roles import Action
 from sessions_app import eventlog
@@ -211,7 +211,7 @@ def _title_source(source: Session, fork: ForkRequest) -> TitleSource:
     """Who gave the fork its title: an empty one was given by nobody, and one may be generated."""
     if fork.title is None:
         return TitleSource(source.title_source)
-    return TitleSource.PERSON if fork.title.strip() else TitleSource.NONE
+    return TitleSource.PERSON if has_visible(fork.title) else TitleSource.NONE
 
 
 def _begin_log(

@@ -9,7 +9,7 @@ import orjson
 from django.conf import settings
 
 from core.errors import InvalidInput, TooLarge
-from core.text import find_unstorable
+from core.text import find_unstorable, has_visible
 
 Content = list[dict[str, str]]
 
@@ -31,7 +31,7 @@ def require_title(title: str, *, param: str = "title") -> str:
             f"A title has at most {limit} characters; this one has {len(title)}.",
             param=param,
         )
-    return title.strip()
+    return title.strip() if has_visible(title) else ""
 
 
 def require_content(content: str | Sequence[Mapping[str, Any]], *, param: str) -> Content:
@@ -50,7 +50,7 @@ def require_content(content: str | Sequence[Mapping[str, Any]], *, param: str) -
         place = param if isinstance(content, str) else f"{param}[{index}].text"
         require_storable(block["text"], place)
     length = sum(len(block["text"]) for block in kept)
-    if not any(block["text"].strip() for block in kept):
+    if not any(has_visible(block["text"]) for block in kept):
         raise InvalidInput("content_required", "Write something to send.", param=param)
     if length > settings.PROMPT_MAX_CHARACTERS:
         raise TooLarge(
@@ -66,7 +66,7 @@ def require_origin(origin: Mapping[str, Any] | None, default_type: str) -> dict[
     value = dict(origin or {"type": default_type})
     require_storable(value, "origin")
     kind = value.get("type")
-    if not isinstance(kind, str) or not kind.strip() or len(kind) > 100:
+    if not isinstance(kind, str) or not has_visible(kind) or len(kind) > 100:
         raise InvalidInput(
             "invalid_origin",
             "origin.type is a text of 1 to 100 characters.",

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_GET, require_POST
 from core.clock import rfc3339
 from core.errors import InvalidInput
 from core.ids import Prefix, encode_id
+from core.text import has_visible
 from orgs.access import Access
 from sessions_app import selectors
 from sessions_app.services.archiving import archive_session, unarchive_session
@@ -204,5 +205,5 @@ def _keyed(request: HttpRequest, route: str, target: str, body: dict[str, Any]) 
 
 
 def _require_text(text: str) -> None:
-    if not text.strip():
+    if not has_visible(text):
         raise InvalidInput("empty_prompt", "Write something first.", param="text")

@@ -260,7 +260,9 @@ def test_deleting_erases_the_log(cast: Cast) -> None:
         send(cast, session)
 
 
-@pytest.mark.parametrize("text", ["", "  \n", "a\x00b", "\ud800", "x" * 100_001])
+@pytest.mark.parametrize(
+    "text", ["", "  \n", "\u200b\u2060", "\u3164", "a\x00b", "\ud800", "x" * 100_001]
+)
 def test_a_bad_prompt_is_refused_and_nothing_is_written(cast: Cast, text: str) -> None:
     session = make_session(cast)
     before = types_of(session)

@@ -18,6 +18,7 @@ from core.text import (
     REPLACEMENT,
     clip,
     find_unstorable,
+    has_visible,
     is_storable,
     make_storable,
     make_storable_json,
@@ -172,3 +173,17 @@ def test_a_cursor_is_taken_only_as_it_was_given() -> None:
         with pytest.raises(InvalidInput, match="exactly as"):
             decode_cursor("q", text, [int, str])
     assert decode_cursor("q", cursor, [int, str]) == [4, "???>>>~~~"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", " \t\n", "\u200b", "\u2060\ufeff", "\u3164", "\u2800", "\u00a0\u202e", "\u00ad"]
+)
+def test_nothing_of_it_can_be_seen(text: str) -> None:
+    assert not has_visible(text)
+    assert has_visible(text + "x")
+
+
+@pytest.mark.parametrize("text", [".", "\u0301", "\U0001f469\u200d\U0001f4bb", "\u0627", "\ue000"])
+def test_something_can_be_seen(text: str) -> None:
+    """A mark by itself, an emoji of several characters, other scripts, a font's own signs."""
+    assert has_visible(text)

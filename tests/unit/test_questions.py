@@ -79,6 +79,7 @@ def test_questions_get_ids_and_defaults() -> None:
         ([{"kind": ["text"], "text": "x"}], "[0].kind"),
         ([{"kind": "text"}], "[0].text"),
         ([{"kind": "text", "text": "  "}], "[0].text"),
+        ([{"kind": "text", "text": "\u200b"}], "[0].text"),
         ([{"kind": "text", "text": "x" * 4_097}], "[0].text"),
         ([{"kind": "text", "text": "a\x00"}], "[0].text"),
         ([{"kind": "text", "text": "a\ud800"}], "[0].text"),
