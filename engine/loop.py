@@ -92,9 +92,10 @@ class TurnLoop:
                 if await self._suspend(task):
                     return Waiting()
                 continue
-            if task.stop.is_set():
+            call = state.runnable_call
+            if task.stop.is_set() and not self._has_begun(call):
                 return HandedOver()
-            if (call := state.runnable_call) is not None:
+            if call is not None:
                 await self._settle_call(call, state, task)
             elif state.pending_calls:
                 await self._begin_call(state.pending_calls[0], state)
@@ -244,12 +245,18 @@ class TurnLoop:
             return ToolOutput(problem or "", is_error=True)
         return await _run(tool, call, context, task) if await self._may_run(call, tool) else None
 
+    def _has_begun(self, call: OpenCall | None) -> bool:
+        """It was written down by this attempt. Left to another one, nobody could tell that it has
+        not run.
+        """
+        return call is not None and call.tool_use_id in self._own_calls
+
     async def _may_run(self, call: OpenCall, tool: Tool) -> bool:
         """Not if another attempt began it, unless that does no harm. An approved one is marked."""
         if call.is_asked and not call.is_started:
             started = Fact("agent.tool_started", {"tool_use_id": call.tool_use_id})
             self._note(await self.log.record([started]))
-        return call.tool_use_id in self._own_calls or tool.spec.repeatable
+        return self._has_begun(call) or tool.spec.repeatable
 
     def _note(self, events: Sequence[LogEvent]) -> None:
         self._events.extend(events)

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from core.db import in_db_thread
+from engine.ports import Fact, LogEvent
+from engine.turnlog import DurableTurnLog
 from sessions_app.models import Attempt, Turn
 from tests.engine.conftest import Talk, open_talk, probe_lines, text_of, working
 
@@ -233,6 +238,34 @@ async def test_an_orderly_stop_hands_the_turn_over_and_loses_no_call(
     assert sorted(statuses) == ["completed", "interrupted", "interrupted"]
     message_ids = {e["message_id"] for e in await talk.events("agent.message_delta")}
     assert len(message_ids) == 2
+
+
+async def test_a_stop_between_a_calls_record_and_its_run_still_runs_it(
+    talk: Talk, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = DurableTurnLog.record
+
+    async with working(home) as worker:
+
+        async def record_then_stop(
+            log: DurableTurnLog, facts: Sequence[Fact]
+        ) -> Sequence[LogEvent]:
+            events = await record(log, facts)
+            if any(fact.type == "agent.tool_use" for fact in facts):
+                worker.stop()
+            return events
+
+        monkeypatch.setattr(DurableTurnLog, "record", record_then_stop)
+        calls = [{"tool": "probe.append", "args": {"line": line}} for line in ("one", "two")]
+        turn = await talk.script({"call": calls}, {"say": "Done."})
+        await talk.until_type("turn.recovering")
+    monkeypatch.undo()
+    # What the response asks for besides was not written down, so it can wait.
+    assert probe_lines(home) == ["one"]
+    async with working(home):
+        assert (await talk.ending(turn))["type"] == "turn.completed"
+    assert probe_lines(home) == ["one", "two"]
+    assert [e["outcome"] for e in await talk.events("agent.tool_result")] == ["ok", "ok"]
 
 
 async def test_a_call_that_outlasts_the_grace_has_an_unknown_outcome(
