@@ -107,6 +107,7 @@ class Worker:
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopping = asyncio.Event()
         self._claim_now = asyncio.Event()
+        self._claiming = asyncio.Lock()
         self._beat_now = asyncio.Event()
 
     def stop(self) -> None:
@@ -152,7 +153,8 @@ class Worker:
                 asked_at = self._clock.monotonic()
                 try:
                     running = list(self._running) if in_doubt else None
-                    claim = await self._control.call(self._claim_one, running)
+                    async with self._claiming:
+                        claim = await self._control.call(self._claim_one, running)
                 except CONNECTION_ERRORS as error:
                     log.warning("claim_waits_for_database", error=type(error).__name__)
                     in_doubt = True
@@ -237,13 +239,22 @@ class Worker:
         return Failed("internal_error", describe("internal_error"))
 
     async def _end(self, running: Running, entry: JournalEntry, outcome: Outcome | None) -> None:
-        ending = end_attempt(running.lease, entry, outcome)
         if not self._stopping.is_set():
-            await ending
+            await end_attempt(running.lease, entry, outcome)
             return
         # A database that is gone must not keep a stopping worker: the lease runs out by itself.
         with suppress(TimeoutError):
-            await asyncio.wait_for(ending, LAST_WORDS_SECONDS)
+            await asyncio.wait_for(self._say_last(running, entry, outcome), LAST_WORDS_SECONDS)
+
+    async def _say_last(
+        self, running: Running, entry: JournalEntry, outcome: Outcome | None
+    ) -> None:
+        """After a claim that was under way when the stop came: it might take up the very turn that
+        is handed over here.
+        """
+        async with self._claiming:
+            pass  # only to wait for it: once stopping, a worker claims nothing more
+        await end_attempt(running.lease, entry, outcome)
 
     # ---------------------------------------------------------------------- keeping leases
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +16,7 @@ from core.db import in_db_thread
 from engine.ports import Fact, LogEvent
 from engine.turnlog import DurableTurnLog
 from sessions_app.models import Attempt, Turn
+from sessions_app.services import attempts
 from tests.engine.conftest import Talk, open_talk, probe_lines, text_of, working
 
 WAITING = ("step.checkpoint", "session.status_rescheduled")
@@ -219,11 +223,11 @@ async def test_an_orderly_stop_hands_the_turn_over_and_loses_no_call(
         return {"tool": "probe.append", "args": {"line": line, "sleep_ms": sleep_ms}}
 
     turn = await talk.script(
-        {"call": [append("one", 300), append("two", 0)]},
+        {"call": [append("one", 1_000), append("two", 0)]},
         {"say": "word " * 100, "chunks": 100, "every_ms": 20},
         {"say": "unreached"},
     )
-    async with working(home):
+    async with working(home, grace_seconds=10):
         await talk.until_type("agent.tool_use")
     assert probe_lines(home) == ["one"]
     async with working(home):
@@ -266,6 +270,32 @@ async def test_a_stop_between_a_calls_record_and_its_run_still_runs_it(
         assert (await talk.ending(turn))["type"] == "turn.completed"
     assert probe_lines(home) == ["one", "two"]
     assert [e["outcome"] for e in await talk.events("agent.tool_result")] == ["ok", "ok"]
+
+
+async def test_a_stopping_worker_does_not_take_up_what_it_hands_over(
+    talk: Talk, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A claim that is under way when the stop comes finds no turn that this worker gave back."""
+    claim_turn = attempts.claim_turn
+    is_stopping, is_asking = threading.Event(), threading.Event()
+
+    def claim_late(**wanted: Any) -> attempts.Claim | None:
+        if is_stopping.is_set():
+            is_asking.set()
+            time.sleep(1)
+        return claim_turn(**wanted)
+
+    monkeypatch.setattr(attempts, "claim_turn", claim_late)
+    turn = await talk.script({"say": "word " * 100, "chunks": 100, "every_ms": 50})
+    async with working(home):
+        await talk.until_type("agent.message_delta", 2)
+        is_stopping.set()
+        assert await asyncio.to_thread(is_asking.wait, 5)
+    monkeypatch.undo()
+    row = await in_db_thread(Turn.objects.get)
+    assert (row.status, row.attempt_count) == ("recovering", 1)
+    await talk.stop()
+    assert (await talk.ending(turn))["type"] == "turn.cancelled"
 
 
 async def test_a_call_that_outlasts_the_grace_has_an_unknown_outcome(
