@@ -14,13 +14,22 @@ import orjson
 from core.clock import now, rfc3339
 from core.text import make_storable, make_storable_json, redact
 from engine.context import OpenCall
-from engine.ports import Asked, Effect, Fact, Tool, ToolCall, ToolContext, ToolOutput
+from engine.ports import (
+    Asked,
+    Effect,
+    Fact,
+    OutcomeUnknown,
+    Tool,
+    ToolCall,
+    ToolContext,
+    ToolOutput,
+)
 
 NAME_MAX_CHARACTERS = 128
 BROKEN_ARGUMENTS = "invalid_json"
 OUTCOME_UNKNOWN = (
-    "The worker that ran this call was lost before it could record a result, so it is not known "
-    "whether the call took effect. Look at the present state before you repeat it."
+    "What ran this call was lost before a result could be recorded, so it is not known whether the "
+    "call took effect. Look at the present state before you repeat it."
 )
 _CALL_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -119,10 +128,16 @@ def find_problem(
     return None
 
 
-async def run_tool(tool: Tool, call: OpenCall, context: ToolContext) -> ToolOutput | Asked | Effect:
-    """Run the call. Whatever the tool raises becomes an error result; cancellation passes."""
+async def run_tool(
+    tool: Tool, call: OpenCall, context: ToolContext
+) -> ToolOutput | Asked | Effect | None:
+    """Run the call. Whatever the tool raises becomes an error result; cancellation passes. None:
+    nobody knows how it ended.
+    """
     try:
         return await tool.run(call.arguments, context)
+    except OutcomeUnknown:
+        return None
     except Exception as error:  # a tool may raise anything; the turn goes on
         return ToolOutput(f"The tool failed: {type(error).__name__}: {redact(str(error))}", True)
 

@@ -236,7 +236,7 @@ class TurnLoop:
     async def _run_call(
         self, call: OpenCall, state: TurnState, context: ToolContext, task: TurnTask
     ) -> ToolOutput | Asked | Effect | None:
-        """None: it may have run before, and nobody knows how it ended."""
+        """None: it may have run, and nobody knows how it ended."""
         model = state.asked_by or ModelChoice("", "")
         tool = self.tools.find(call.name, model)
         known = [spec.name for spec in self.tools.offered(model)]
@@ -270,7 +270,9 @@ class TurnLoop:
 async def _run(
     tool: Tool, call: OpenCall, context: ToolContext, task: TurnTask
 ) -> ToolOutput | Asked | Effect | None:
-    """None: it was cut because the turn may be another attempt's, and nobody knows how it ended."""
+    """None: nobody knows how it ended; also where it was cut because the turn may be another
+    attempt's.
+    """
     running = run_tool(tool, call, context)
     if tool.spec.repeatable:
         return await running

@@ -236,6 +236,10 @@ class Effect:
     do: Callable[..., Any]
 
 
+class OutcomeUnknown(Exception):
+    """What a tool works on was lost in mid-call, so nobody knows whether the call took effect."""
+
+
 class Tool(Protocol):
     @property
     def spec(self) -> ToolSpec: ...
@@ -246,7 +250,9 @@ class Tool(Protocol):
     async def run(
         self, arguments: Mapping[str, Any], context: ToolContext
     ) -> ToolOutput | Asked | Effect:
-        """Do it. After cancellation it must have stopped for good when it returns."""
+        """Do it. After cancellation it must have stopped for good when it returns. Raises
+        OutcomeUnknown; anything else that it raises is told to the model as its failure.
+        """
 
 
 class ToolBox(Protocol):

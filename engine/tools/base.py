@@ -7,10 +7,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
+import structlog
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from engine.ports import Asked, Effect, ToolContext, ToolOutput, ToolSpec
+from engine.database import CONNECTION_ERRORS, Pauses
+from engine.ports import Asked, Effect, OutcomeUnknown, ToolContext, ToolOutput, ToolSpec
 
+log = structlog.get_logger(__name__)
 PROBLEMS_TOLD = 5
 
 
@@ -46,7 +49,19 @@ class FunctionTool(Generic[A]):
     async def run(
         self, arguments: Mapping[str, Any], context: ToolContext
     ) -> ToolOutput | Asked | Effect:
-        return await self.function(self.arguments.model_validate(arguments), context)
+        """An outage of our own database is no failure of the tool: it is waited out, and the call
+        run again if that does no harm.
+        """
+        valid = self.arguments.model_validate(arguments)
+        pauses = Pauses()
+        while True:
+            try:
+                return await self.function(valid, context)
+            except CONNECTION_ERRORS as error:
+                log.warning("tool_met_outage", tool=self.spec.name, error=type(error).__name__)
+                if not self.spec.repeatable:
+                    raise OutcomeUnknown from error
+            await pauses.wait()
 
 
 def function_tool(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +15,7 @@ import pytest
 
 from core.db import in_db_thread
 from engine.loop import Limits
+from engine.ports import Tool
 from engine.tools.registry import build_registry
 from engine.worker import Worker, WorkerSettings
 from sessions_app import eventlog
@@ -124,9 +125,14 @@ def probe_lines(home: Path) -> list[str]:
 
 
 @asynccontextmanager
-async def working(home: Path, **changes: Any) -> AsyncIterator[Worker]:
-    """A worker that is stopped in good order at the end."""
-    worker = Worker(replace(QUICK, **changes), build_registry(is_development=True, home=home))
+async def working(
+    home: Path, *, tools: Sequence[Tool] = (), **changes: Any
+) -> AsyncIterator[Worker]:
+    """A worker that is stopped in good order at the end; `tools` beside those of development."""
+    registry = build_registry(is_development=True, home=home)
+    for tool in tools:
+        registry.register(tool)
+    worker = Worker(replace(QUICK, **changes), registry)
     task = asyncio.create_task(worker.run())
     try:
         yield worker

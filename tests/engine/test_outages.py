@@ -12,9 +12,11 @@ from django.db import OperationalError, connection
 from core.db import in_db_thread
 from engine.chores import GAP_MAX, Chores, Contact
 from engine.database import is_down
+from engine.ports import Tool, ToolContext, ToolOutput
+from engine.tools.base import Arguments, function_tool
 from sessions_app.models import Session
 from sessions_app.services import attempts
-from tests.engine.conftest import Talk, probe_lines, working
+from tests.engine.conftest import Talk, probe_lines, text_of, working
 from tests.factories import Cast, claim, expire, make_session, send
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -126,6 +128,42 @@ async def test_no_such_call_begins_in_doubt(talk: Talk, home: Path) -> None:
         running.tenure.confirm()
         assert (await talk.ending(turn))["type"] == "turn.completed"
     assert probe_lines(home) == ["later"]
+
+
+def cut_once(name: str, calls: list[str], *, repeatable: bool) -> Tool:
+    """A tool that reads our database; its first call loses the connection in mid-statement."""
+
+    def read() -> str:
+        calls.append(name)
+        with connection.cursor() as cursor:
+            if len(calls) == 1:
+                cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+            cursor.execute("SELECT 'read'")
+            return str(cursor.fetchone()[0])
+
+    async def run(arguments: Arguments, context: ToolContext) -> ToolOutput:
+        """Reads."""
+        return ToolOutput(await in_db_thread(read))
+
+    return function_tool(name, Arguments, run, repeatable=repeatable)
+
+
+@pytest.mark.parametrize(
+    ("repeatable", "runs", "outcome"), [(True, 2, "ok"), (False, 1, "unknown")]
+)
+async def test_an_outage_inside_a_tool_is_not_told_as_its_failure(
+    talk: Talk, home: Path, repeatable: bool, runs: int, outcome: str
+) -> None:
+    calls: list[str] = []
+    tool = cut_once("test.read", calls, repeatable=repeatable)
+    async with working(home, tools=[tool]):
+        turn = await talk.script({"call": [{"tool": "test.read"}]}, {"say": "Went on."})
+        assert (await talk.ending(turn))["type"] == "turn.completed"
+    (result,) = await talk.events("agent.tool_result")
+    assert (len(calls), result["outcome"]) == (runs, outcome)
+    told = text_of(result)
+    assert told == "read" if repeatable else "before you repeat" in told
+    assert len(await talk.events("attempt.started")) == 1
 
 
 async def test_a_deadline_that_passed_is_a_doubt_that_a_heartbeat_ends(
