@@ -11,6 +11,8 @@ from django.db.models import QuerySet
 
 from core.errors import NotFound
 from orgs.access import Access
+from orgs.models import Organization
+from orgs.roles import Action
 from sessions_app import eventlog
 from sessions_app.domain.vocabulary import STARTED_UNFINISHED, TurnStatus
 from sessions_app.eventlog import StoredEvent, TurnUsage
@@ -121,3 +123,11 @@ def read_texts(session: Session, *, after: int, before: int) -> list[StoredEvent
 def sum_usage(session: Session) -> list[TurnUsage]:
     """One entry for each turn that used tokens, oldest first."""
     return eventlog.sum_usage(session.pk)
+
+
+def allows_private(*, access: Access, workspace_id: UUID) -> bool:
+    """Whether this person may keep sessions of a workspace to themselves now."""
+    if access.user_id is None or not access.may(Action.SESSION_CREATE, workspace_id):
+        return False
+    organizations = Organization.objects.filter(pk=access.grants[workspace_id].organization_id)
+    return organizations.filter(allows_private_sessions=True).exists()

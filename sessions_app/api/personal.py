@@ -1,4 +1,6 @@
-"""What is one person's own about a session: pin, read mark, draft. Keys have none of them."""
+"""What is one person's own about a session: pin, read mark, draft, who sees it. Keys have none of
+them.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,12 @@ from core.ids import Prefix
 from orgs.api.authentication import access_of
 from sessions_app import wire
 from sessions_app.api import queries, requests, responses
+from sessions_app.domain.vocabulary import Visibility
 from sessions_app.models import ComposerDraft
 from sessions_app.selectors import get_session
 from sessions_app.services.composer_drafts import get_draft, save_draft
 from sessions_app.services.personal import mark_read, set_pinned
+from sessions_app.services.visibility import set_visibility
 
 
 class PinView(ApiView):
@@ -33,6 +37,25 @@ class PinView(ApiView):
             access=access_of(request),
             session_id=id_in_path(Prefix.SESSION, session_id),
             pinned=values["pinned"],
+        )
+        return Response(wire.session_json(session))
+
+
+class VisibilityView(ApiView):
+    @extend_schema(
+        operation_id="sessions_set_visibility",
+        tags=["Sessions"],
+        summary="Let the workspace see a session and all below it, or its maker alone.",
+        request=requests.VisibilityChange,
+        responses={200: responses.SessionObject},
+    )
+    def put(self, request: Request, session_id: str) -> Response:
+        read_query(request.query_params, queries.NoQuery)
+        values = read_shape(request.data, requests.VisibilityChange)
+        session = set_visibility(
+            access=access_of(request),
+            session_id=id_in_path(Prefix.SESSION, session_id),
+            visibility=Visibility(values["visibility"]),
         )
         return Response(wire.session_json(session))
 

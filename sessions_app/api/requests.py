@@ -354,6 +354,10 @@ class QueueMove(QueueChange):
     position = Whole(min_value=1, max_value=2**31 - 1, help_text="From 1.")
 
 
+class VisibilityChange(StrictSerializer):
+    visibility = Choice(choices_of(Visibility))
+
+
 class PinChange(StrictSerializer):
     pinned = Flag(default=True)
 

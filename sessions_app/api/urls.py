@@ -20,7 +20,7 @@ from sessions_app.api.control import (
 from sessions_app.api.events import EventsView
 from sessions_app.api.forking import ForkView
 from sessions_app.api.openapi import openapi_view
-from sessions_app.api.personal import DraftView, PinView, ReadMarkView
+from sessions_app.api.personal import DraftView, PinView, ReadMarkView, VisibilityView
 from sessions_app.api.routing import no_such_route
 from sessions_app.api.sessions import ArchiveView, SessionsView, SessionView, UnarchiveView
 from sessions_app.api.tree import ChildrenView, TreeView
@@ -41,6 +41,7 @@ urlpatterns = [
     path(f"{SESSION}/archive", ArchiveView.as_view()),
     path(f"{SESSION}/unarchive", UnarchiveView.as_view()),
     path(f"{SESSION}/pin", PinView.as_view()),
+    path(f"{SESSION}/visibility", VisibilityView.as_view()),
     path(f"{SESSION}/read", ReadMarkView.as_view()),
     path(f"{SESSION}/draft", DraftView.as_view()),
     path(f"{SESSION}/events", EventsView.as_view()),

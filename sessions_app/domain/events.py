@@ -85,6 +85,7 @@ _TYPES = (
     EventType("session.status_terminated", payloads.By),
     EventType("session.paused", payloads.Held),
     EventType("session.resumed", payloads.Held),
+    EventType("session.visibility_changed", payloads.VisibilityChanged),
     EventType("session.error", payloads.Error),
     EventType("user.message", payloads.UserMessage, is_input=True),
     EventType("user.interrupt", payloads.UserInterrupt),

@@ -103,6 +103,14 @@ class By:
 
 
 @dataclass(frozen=True, slots=True)
+class VisibilityChanged:
+    """`visibility`: workspace or private, from here on; `author` decided it."""
+
+    visibility: str
+    author: Json
+
+
+@dataclass(frozen=True, slots=True)
 class Held:
     """`place`: the id of the session or workspace at which it was said; `author` who said it."""
 

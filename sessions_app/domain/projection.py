@@ -48,6 +48,9 @@ def _apply(change: RowChange, kind: str, payload: Mapping[str, Any], offset: int
         case "session.created":
             change.columns |= {"title": payload["title"], "metadata": payload["metadata"]}
             change.columns |= {"status": SessionStatus.IDLE.value, "stop_reason": None}
+            change.columns["visibility"] = payload["visibility"]
+        case "session.visibility_changed":
+            change.columns["visibility"] = payload["visibility"]
         case "session.updated":
             changed = payload["changes"]
             change.columns |= {k: changed[k] for k in UPDATABLE_COLUMNS & changed.keys()}

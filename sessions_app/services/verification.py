@@ -18,7 +18,7 @@ from sessions_app.services.turn_verification import turn_problems, wait_problems
 from sessions_app.wire import end_user_json
 
 PAGE = 1_000
-COMPARED_COLUMNS = ("status", "stop_reason", "title", "metadata", "preview_text")
+COMPARED_COLUMNS = ("status", "stop_reason", "title", "metadata", "preview_text", "visibility")
 
 
 def verify_session(*, session_id: UUID) -> list[str]:

@@ -15,6 +15,7 @@ from core.ids import Prefix, encode_id
 from core.text import has_visible
 from orgs.access import Access
 from sessions_app import selectors
+from sessions_app.domain.vocabulary import Visibility
 from sessions_app.services.archiving import archive_session, unarchive_session
 from sessions_app.services.composer_drafts import consume_workspace_draft, get_draft, save_draft
 from sessions_app.services.idempotency import Answer, KeyedRequest, recheck_sent, run_once
@@ -44,9 +45,11 @@ def begin(request: HttpRequest, workspace: str, *, access: Access) -> HttpRespon
     text = request.POST.get("text", "")
     _require_text(text)
     revision = posted_number(request, "draft_revision")
+    visibility = Visibility.PRIVATE if request.POST.get("visibility") == "private" else None
 
     def create() -> Answer:
-        new = NewSession(workspace_id=workspace_id, prompts=(Prompt(content=text),))
+        prompts = (Prompt(content=text),)
+        new = NewSession(workspace_id=workspace_id, prompts=prompts, visibility=visibility)
         session = create_session(access=access, new=new)
         if revision is not None:
             consume_workspace_draft(
@@ -56,7 +59,7 @@ def begin(request: HttpRequest, workspace: str, *, access: Access) -> HttpRespon
 
     answer = run_once(
         access=access,
-        request=_keyed(request, "web.begin", workspace, {"text": text}),
+        request=_keyed(request, "web.begin", workspace, {"text": text, "visibility": visibility}),
         operation=create,
         recheck=lambda first: _recheck(access, first),
     )

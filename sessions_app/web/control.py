@@ -9,7 +9,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from core.errors import InvalidInput
 from core.ids import Prefix, encode_id
 from orgs.access import Access
-from sessions_app.domain.vocabulary import SessionStatus
+from sessions_app.domain.vocabulary import SessionStatus, Visibility
 from sessions_app.services.cancelling import Ends, cancel_session, preview_cancel
 from sessions_app.services.holding import pause_session, resume_session
 from sessions_app.services.queueing import (
@@ -20,6 +20,7 @@ from sessions_app.services.queueing import (
     promote_queued,
 )
 from sessions_app.services.retrying import retry_turn
+from sessions_app.services.visibility import set_visibility
 from sessions_app.web.naming import counted, display_title
 from sessions_app.web.pages import find_session
 from sessions_app.web.regions import session_context
@@ -50,6 +51,17 @@ def pause(request: HttpRequest, session: str, *, access: Access) -> HttpResponse
 def resume(request: HttpRequest, session: str, *, access: Access) -> HttpResponseBase:
     resume_session(access=access, session_id=find_session(access, session).pk)
     return done(request, f"/s/{session}/#end", paused=False)
+
+
+@require_POST
+@for_people
+def visibility(request: HttpRequest, session: str, *, access: Access) -> HttpResponseBase:
+    chosen = request.POST.get("visibility", "")
+    if chosen not in set(Visibility):
+        raise InvalidInput("invalid_choice", "Use workspace or private.", param="visibility")
+    row = find_session(access, session)
+    set_visibility(access=access, session_id=row.pk, visibility=Visibility(chosen))
+    return done(request, f"/s/{session}/", visibility=chosen)
 
 
 @require_POST

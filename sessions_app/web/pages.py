@@ -61,6 +61,7 @@ def workspace(
     workspace_id = parse_id(Prefix.WORKSPACE, workspace)
     context = shell(request, access, workspace_id)
     draft = None
+    context["offers_private"] = selectors.allows_private(access=access, workspace_id=workspace_id)
     if context["may_create"]:
         draft = get_draft(access=access, workspace_id=workspace_id, session_id=None)
     recent = [row for group in context["groups"] for row in group.rows][:RECENT]

@@ -11,7 +11,7 @@ from django.template.loader import render_to_string
 from orgs.access import Access
 from orgs.roles import Action
 from sessions_app import selectors
-from sessions_app.domain.vocabulary import SessionStatus
+from sessions_app.domain.vocabulary import SessionStatus, Visibility
 from sessions_app.models import Session
 from sessions_app.web.family import asks_context, tree_context
 from sessions_app.web.naming import display_title, session_state, state_word
@@ -22,6 +22,7 @@ REGIONS_BY_TYPE: dict[str, frozenset[str]] = {
     "session.updated": frozenset({"title", "model"}),
     "session.archived": frozenset({"state", "strip", "foot", "menu"}),
     "session.unarchived": frozenset({"state", "strip", "foot", "menu"}),
+    "session.visibility_changed": frozenset({"seen_by", "menu"}),
     "session.status_running": frozenset({"state", "strip"}),
     "session.status_rescheduled": frozenset({"state", "strip"}),
     "session.status_idle": frozenset({"state", "strip"}),
@@ -50,7 +51,18 @@ REGIONS_BY_TYPE: dict[str, frozenset[str]] = {
     "child.awaited": frozenset({"state", "strip"}),
     "child.result": frozenset({"tree", "state", "strip", "asks"}),
 }
-ALL_REGIONS = ("title", "state", "model", "strip", "foot", "menu", "usage", "asks", "tree")
+ALL_REGIONS = (
+    "title",
+    "state",
+    "seen_by",
+    "model",
+    "strip",
+    "foot",
+    "menu",
+    "usage",
+    "asks",
+    "tree",
+)
 # What changes of the sessions below one may show on its page.
 FAMILY_REGIONS = ("state", "strip", "asks", "tree")
 
@@ -87,7 +99,10 @@ def session_context(
         "is_archived": session.archived_at is not None,
         "is_open": session.archived_at is None and session.status != SessionStatus.TERMINATED,
         "zone": zone,
+        "workspace_name": access.grants[session.workspace_id].name,
     }
+    if "menu" in names:
+        context |= _who_may_see(access, session)
     if {"state", "strip", "asks"} & set(names):
         context |= asks_context(access, session, zone=zone, token=token)
     if "tree" in names:
@@ -97,6 +112,18 @@ def session_context(
     if "usage" in names:
         context["usage"] = _usage(session)
     return context
+
+
+def _who_may_see(access: Access, session: Session) -> dict[str, bool]:
+    """What the maker is offered; the service decides."""
+    decides = session.parent_id is None and session.maker_id == access.user_id is not None
+    is_private = session.visibility == Visibility.PRIVATE
+    return {
+        "may_show": decides and is_private,
+        "may_hide": decides
+        and not is_private
+        and selectors.allows_private(access=access, workspace_id=session.workspace_id),
+    }
 
 
 def render_regions(

@@ -180,6 +180,14 @@ class Transcript(AskItems, ChildItems):
         held = self._hold_next() if data["type"] == "session.paused" else []
         return [*held, self._append(item)]
 
+    def _visibility(self, data: Json) -> list[Change]:
+        item = item_of(data, key=data["id"], kind=data["type"])
+        item.facts = {
+            "by": data["author"].get("name", ""),
+            "is_private": data["visibility"] == "private",
+        }
+        return [self._append(item)]
+
     def _turn_recovering(self, data: Json) -> list[Change]:
         changes = self._abandon_open()
         if data["reason"] == "paused":  # the pause has said so
@@ -351,6 +359,7 @@ _HANDLERS: dict[str, Callable[[Transcript, Json], list[Change]]] = {
     "agent.tool_use": Transcript._tool_use,
     "agent.tool_result": Transcript._tool_result,
     **dict.fromkeys(("session.forked", "session.paused", "session.resumed"), Transcript._note_by),
+    "session.visibility_changed": Transcript._visibility,
     "agent.question": Transcript._question,
     "user.tool_confirmation": Transcript._decided,
     "user.question_response": Transcript._decided,

@@ -39,6 +39,7 @@ urlpatterns = [
     path("s/<str:session>/queue/<str:turn>/promote", control.promote),
     path("s/<str:session>/rename", acts.rename),
     path("s/<str:session>/pin", acts.pin),
+    path("s/<str:session>/visibility", control.visibility),
     path("s/<str:session>/read", acts.read),
     path("s/<str:session>/archive", acts.archive),
     path("s/<str:session>/restore", acts.restore),

@@ -143,7 +143,7 @@ class Connection extends EventTarget {
 const FALLBACK_TYPES = ["user.message", "turn.started", "turn.completed", "turn.failed", "turn.cancelled", "turn.recovering", "turn.withdrawn", "turn.superseded", "queue.changed",
   "attempt.started", "step.checkpoint", "agent.message_delta", "agent.message", "agent.thinking_delta", "agent.thinking", "agent.tool_use",
   "agent.tool_result", "session.updated", "session.archived", "session.unarchived", "session.status_idle", "session.status_rescheduled", "session.status_running",
-  "session.status_terminated", "session.paused", "session.resumed", "agent.question", "agent.question_closed", "user.tool_confirmation",
+  "session.status_terminated", "session.visibility_changed", "session.paused", "session.resumed", "agent.question", "agent.question_closed", "user.tool_confirmation",
   "user.question_response", "turn.waiting", "child.started", "child.awaited", "child.result"];
 
 const subscription = (id, follower) => ({ type: "subscribe", session: id, after: follower.seq, as: "html" });

@@ -56,6 +56,9 @@ MATRIX: dict[tuple[str, str], str] = {
     ("POST", "sessions/<str:session_id>/unarchive"): CONTROL,
     ("PUT", "sessions/<str:session_id>/pin"): OWN,
     ("PUT", "sessions/<str:session_id>/read"): OWN,
+    ("PUT", "sessions/<str:session_id>/visibility"): (
+        "403 403 200 403 403 404 403 403 403" + NO_KEY
+    ),
     ("GET", "sessions/<str:session_id>/draft"): OWN,
     ("PUT", "sessions/<str:session_id>/draft"): OWN,
     ("GET", "sessions/<str:session_id>/events"): READ,
@@ -97,6 +100,7 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("POST", "sessions/<str:session_id>/queue/<str:turn_id>/delete"): {"expected_version": 1},
     ("POST", "sessions/<str:session_id>/queue/<str:turn_id>/promote"): {"expected_version": 1},
     ("PUT", "sessions/<str:session_id>/read"): {"seq": 1},
+    ("PUT", "sessions/<str:session_id>/visibility"): {"visibility": "workspace"},
     ("PUT", "sessions/<str:session_id>/draft"): {"text": "Dear", "expected_version": 0},
 }
 
@@ -203,7 +207,8 @@ def test_a_private_session_is_its_makers_alone(cast: Cast, route: tuple[str, str
     for column in COLUMNS[:9]:
         path = route[1].replace("<str:session_id>", session.public_id)
         path = "/v1/" + path.replace("<str:turn_id>", turn.public_id)
-        response = stage.caller(column).request(route[0], path, stage.body(route))
+        body = {"visibility": "private"} if path.endswith("visibility") else stage.body(route)
+        response = stage.caller(column).request(route[0], path, body)
         if column == "member":
             assert response.status_code < 300 or response.json()["error"]["code"] in {
                 "target_working",

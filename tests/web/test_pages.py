@@ -78,7 +78,7 @@ def test_only_its_maker_sees_a_private_session(cast: Cast) -> None:
     organization = cast.organization
     organization.allows_private_sessions = True
     organization.save()
-    session = make_session(cast, visibility="private", title="Only me")
+    session = make_session(cast, visibility="private", title="Harbour diary")
     path = f"/s/{session.public_id}/"
     assert browser(cast.member).get(path).status_code == 200
     for who in ("owner", "admin", "second_member", "viewer", "outsider"):
@@ -86,7 +86,7 @@ def test_only_its_maker_sees_a_private_session(cast: Cast) -> None:
         assert client.get(path).status_code == 404, who
         if who != "outsider":
             listed = client.get(f"/w/{cast.workspace.public_id}/").content.decode()
-            assert "Only me" not in listed
+            assert "Harbour diary" not in listed
 
 
 def test_somebody_who_is_not_signed_in_is_sent_to_the_form_and_back(cast: Cast) -> None:
