@@ -212,6 +212,11 @@ class Session(models.Model):
         return self.started_turn_id is not None or self.ready_at is not None
 
     @property
+    def has_unreported_work(self) -> bool:
+        """Of a child: its parent has not the result of all that it was given to do."""
+        return self.turn_count > self.reported_turns
+
+    @property
     def is_working(self) -> bool:
         """It is at work, or a session below it is. For rows read `with_tree_state`."""
         return self.is_at_work or self.works_below

@@ -17,7 +17,7 @@ from sessions_app.domain.vocabulary import AGENT_ORIGIN_TYPE, TurnStatus, Visibi
 from sessions_app.eventlog.announce import announce, announce_rows
 from sessions_app.models import Session
 from sessions_app.selectors import Lock, get_session
-from sessions_app.services.children.reporting import report_rest
+from sessions_app.services.children.reporting import release_from_waits, report_rest
 from sessions_app.services.ending import (
     Change,
     end_queue,
@@ -25,7 +25,7 @@ from sessions_app.services.ending import (
     find_started_turn,
     go_on,
 )
-from sessions_app.services.holding import lock_tree
+from sessions_app.services.holding import hold_tree, lock_tree
 from sessions_app.services.idempotency import forget_answers
 from sessions_app.wire import author_json
 
@@ -54,13 +54,15 @@ def archive_session(*, access: Access, session_id: UUID, stop: bool = False) -> 
                 drafts=[Draft("session.archived")],
                 row={"ready_at": None, "archiving_id": archiving_id},
             )
+        # Of all that is taken only this one has a parent that stays, and may wait for it.
+        release_from_waits(session)
     return get_session(access=access, session_id=session_id)
 
 
 @transaction.atomic
 def unarchive_session(*, access: Access, session_id: UUID) -> Session:
     """Back in place, idle, with what the same archive took below it: restoring never restarts
-    stopped work. Raises NotFound, Forbidden, Conflict `parent_archived`.
+    stopped work, nor lets held prompts go. Raises NotFound, Forbidden, Conflict `parent_archived`.
     """
     session = get_session(access=access, session_id=session_id, lock=Lock.WITH_PARENT)
     access.require(Action.SESSION_CONTROL, session.workspace_id, maker_id=session.maker_id)
@@ -77,6 +79,8 @@ def unarchive_session(*, access: Access, session_id: UUID) -> Session:
                 drafts=[Draft("session.unarchived")],
                 row={"archiving_id": None},
             )
+        for each in [session, *together]:
+            _keep_held(each, access)
     return get_session(access=access, session_id=session_id)
 
 
@@ -97,6 +101,15 @@ def delete_session(*, access: Access, session_id: UUID, stop: bool = False) -> N
     _stop_work(session, access)
     for each in reversed(doomed):
         _erase(each)
+
+
+def _keep_held(session: Session, access: Access) -> None:
+    """Held prompts wait on where their pause was ended while the session was archived: that it
+    comes back is nobody's word that they may run.
+    """
+    session.refresh_from_db()
+    if not session.is_paused and session.turns.filter(status=TurnStatus.QUEUED).exists():
+        hold_tree(session, access=access)
 
 
 def _erase(session: Session) -> None:

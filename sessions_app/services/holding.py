@@ -37,11 +37,16 @@ def pause_session(*, access: Access, session_id: UUID) -> Session:
     Raises NotFound, Forbidden, Conflict `session_terminated`.
     """
     session = _require_control(access, session_id)
+    hold_tree(session, access=access)
+    return get_session(access=access, session_id=session_id)
+
+
+def hold_tree(session: Session, *, access: Access) -> None:
+    """The same for a session that this transaction holds, and all below it."""
     if not _mark(session).stands:
         session.pause_revision = _next_revision()
         session.save(update_fields=["pause_revision"])
         _settle_tree(session, author_json(access))
-    return get_session(access=access, session_id=session_id)
 
 
 @transaction.atomic

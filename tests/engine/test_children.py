@@ -19,9 +19,11 @@ from sessions_app.eventlog import StoredEvent
 from sessions_app.models import Session, Turn
 from sessions_app.selectors import get_session
 from sessions_app.services import attempts
+from sessions_app.services.archiving import archive_session
 from sessions_app.services.calls import Call
 from sessions_app.services.cancelling import cancel_session
 from sessions_app.services.children.spawning import NewChild, spawn_child
+from sessions_app.services.holding import pause_session
 from sessions_app.services.waits import Confirmation, confirm_call
 from tests.engine.conftest import Talk, probe_lines, working
 from tests.engine.test_recovery import DeadWorker
@@ -165,6 +167,27 @@ async def test_a_wait_with_a_timeout_goes_on_with_what_is_there(talk: Talk, home
         assert told["unfinished"] == [(await child_ids(talk))[1]]
         await (await child(talk, 1)).stop()
         await talk.until_type("child.result", 2)
+
+
+async def test_a_parent_goes_on_when_the_paused_child_that_it_waits_for_is_archived(
+    talk: Talk, home: Path
+) -> None:
+    async with working(home, concurrency=1):
+        turn = await talk.script(
+            {"call": [start({"say": "Never."})]},
+            {"call": [{"tool": "probe.lookup", "args": {"sleep_ms": 600}}, WAIT]},
+            {"say": "Without it."},
+        )
+        await talk.until_type("child.started")
+        below = await child(talk)
+        access = await in_db_thread(talk.cast.access, "member")
+        await in_db_thread(pause_session, access=access, session_id=below.session.pk)
+        await talk.until_type("turn.waiting")
+        await in_db_thread(archive_session, access=access, session_id=below.session.pk)
+        assert (await talk.ending(turn))["type"] == "turn.completed"
+        assert await talk.answer() == "Without it."
+        assert [each["status"] for each in (await results(talk))[-1]["results"]] == ["archived"]
+        assert await below.events("turn.started") == []
 
 
 async def test_waiting_for_children_that_are_done_does_not_wait(talk: Talk, home: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import orjson
 import pytest
 
 from core.errors import Conflict, DomainError, Forbidden, InvalidInput, NotFound
@@ -15,7 +17,7 @@ from sessions_app.models import Session
 from sessions_app.selectors import get_session, list_queue
 from sessions_app.services import attempts
 from sessions_app.services.archiving import archive_session, delete_session, unarchive_session
-from sessions_app.services.attempts import Completed, Failed
+from sessions_app.services.attempts import Completed, Failed, Lease
 from sessions_app.services.calls import Call
 from sessions_app.services.cancelling import cancel_session
 from sessions_app.services.children.awaiting import wait_for_children
@@ -258,6 +260,108 @@ def test_archive_and_restore_take_the_tree_and_no_more(cast: Cast) -> None:
         assert verify_session(session_id=session.pk) == []
 
 
+def wait_for(lease: Lease, named: Sequence[Session] | None = None) -> None:
+    """A call of this attempt waits for these children, and the attempt ends if it has to."""
+    (seq,) = attempts.record(lease=lease, drafts=[tool_use()])
+    made = Call(lease.session_id, seq, "call_1", "session.wait_children")
+    ids = None if named is None else [child.public_id for child in named]
+    attempts.record_effect(
+        lease=lease,
+        call=made,
+        effect=lambda parent, turn: wait_for_children(parent, turn=turn, call=made, named=ids),
+    )
+    attempts.suspend_turn(lease=lease)
+
+
+def answer_to(parent: Session) -> dict[str, Any]:
+    """What the newest call of the parent was told."""
+    answer: dict[str, Any] = orjson.loads(
+        told(parent, "agent.tool_result")[-1]["content"][0]["text"]
+    )
+    return answer
+
+
+@pytest.fixture
+def awaited(cast: Cast) -> tuple[Session, Session]:
+    """A parent that waits for its child alone, which is paused and holds one prompt."""
+    parent = make_session(cast)
+    child = make_child(cast, parent)
+    pause_session(access=cast.access("member"), session_id=child.pk)
+    send(cast, child)
+    send(cast, parent)
+    wait_for(claim().lease, [child])
+    assert attempts.claim_turn(worker="w", token=WORKER_TOKEN) is None
+    return parent, child
+
+
+def test_nobody_waits_for_a_child_that_is_archived_with_a_held_prompt(
+    cast: Cast, awaited: tuple[Session, Session]
+) -> None:
+    parent, child = awaited
+    access = cast.access("member")
+    archive_session(access=access, session_id=child.pk)
+    going_on = claim().lease
+    assert going_on.session_id == parent.pk
+    expected = {"session_id": child.public_id, "title": "", "status": "archived"}
+    assert answer_to(parent) == {"results": [expected], "unfinished": []}
+    assert told(parent) == []
+    wait_for(going_on, [child])  # which is no wait
+    assert told(parent, "child.awaited")[1:] == []
+    assert answer_to(parent)["results"] == [expected]
+    attempts.finish_turn(lease=going_on, outcome=Completed())
+    for session in awaited:
+        assert verify_session(session_id=session.pk) == []
+
+
+def test_a_held_prompt_outlasts_the_archive_and_reports_when_it_has_run(
+    cast: Cast, awaited: tuple[Session, Session]
+) -> None:
+    parent, child = awaited
+    access = cast.access("member")
+    archive_session(access=access, session_id=child.pk)
+    attempts.finish_turn(lease=claim().lease, outcome=Completed())
+    resume_session(access=access, session_id=child.pk)
+    restored = unarchive_session(access=access, session_id=child.pk)
+    assert restored.is_paused
+    assert attempts.claim_turn(worker="w", token=WORKER_TOKEN) is None
+    assert verify_session(session_id=child.pk) == []
+    resume_session(access=access, session_id=child.pk)
+    lease = claim().lease
+    attempts.record(lease=lease, drafts=[message("At last.")])
+    attempts.finish_turn(lease=lease, outcome=Completed())
+    assert [result["text"] for result in told(parent)] == ["At last."]
+
+
+def test_other_children_are_waited_for_when_one_is_archived(
+    cast: Cast,
+) -> None:
+    parent = make_session(cast)
+    left, right = make_child(cast, parent), make_child(cast, parent)
+    access = cast.access("member")
+    pause_session(access=access, session_id=left.pk)
+    for session in (left, right, parent):
+        send(cast, session)
+    first, second = claim().lease, claim().lease
+    assert (first.session_id, second.session_id) == (right.pk, parent.pk)
+    wait_for(second)
+    archive_session(access=access, session_id=left.pk)
+    assert attempts.claim_turn(worker="w", token=WORKER_TOKEN) is None
+    attempts.finish_turn(lease=first, outcome=Completed())
+    assert claim().lease.session_id == parent.pk
+    assert [each["status"] for each in answer_to(parent)["results"]] == ["archived", "completed"]
+
+
+def test_a_deleted_child_ends_the_wait_for_it(
+    cast: Cast, awaited: tuple[Session, Session]
+) -> None:
+    parent, child = awaited
+    delete_session(access=cast.access("admin"), session_id=child.pk)
+    assert [result["status"] for result in told(parent)] == ["cancelled"]
+    assert claim().lease.session_id == parent.pk
+    assert answer_to(parent)["results"][0]["status"] == "cancelled"
+    assert verify_session(session_id=parent.pk) == []
+
+
 def test_deleting_takes_the_tree(cast: Cast) -> None:
     parent = make_session(cast)
     child = make_child(cast, parent)
@@ -310,14 +414,7 @@ def test_a_fork_keeps_what_its_source_was_told_of_its_children(cast: Cast) -> No
     lease = claim().lease
     send(cast, child)
     below = claim().lease
-    (seq,) = attempts.record(lease=lease, drafts=[tool_use()])
-    made = Call(parent.pk, seq, "call_1", "session.wait_children")
-    attempts.record_effect(
-        lease=lease,
-        call=made,
-        effect=lambda held, turn: wait_for_children(held, turn=turn, call=made, named=None),
-    )
-    assert attempts.suspend_turn(lease=lease)
+    wait_for(lease)
     attempts.record(lease=below, drafts=[message("Of the second.")])
     attempts.finish_turn(lease=below, outcome=Completed())
     lease = claim().lease

@@ -182,6 +182,7 @@ class FamilyMachine(RuleBasedStateMachine):
             children = Session.objects.filter(pk__in=wait.request["remaining"])
             assert children
             for child in children:
+                assert child.archived_at is None
                 assert child.turns.exclude(status__in=TERMINAL_TURN).exists()
 
     @invariant()

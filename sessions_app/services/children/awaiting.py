@@ -44,7 +44,7 @@ def wait_for_children(
     if not children:
         raise InvalidInput("no_children", "No child session of this one has work.")
     if not unfinished:
-        return tell_results(call, children, results_of(parent, children))
+        return tell_results(call, children, results_of(parent.pk, children))
     expires_at = None
     if timeout_seconds is not None:
         expires_at = now() + timedelta(seconds=timeout_seconds)
@@ -76,8 +76,8 @@ def child_result(parent: Session, *, call: Call, named: str) -> Draft:
     """What became of one child, without waiting. Raises InvalidInput `unknown_child`."""
     (child,) = _children(parent, [named])
     if child.pk not in _unfinished([child]):
-        return tell_results(call, [child], results_of(parent, [child]))
-    return call.result({**describe(child, None), "status": "unfinished"})
+        return tell_results(call, [child], results_of(parent.pk, [child]))
+    return call.result(describe(child, None))
 
 
 def _children(parent: Session, named: Sequence[str] | None) -> list[Session]:
@@ -106,8 +106,10 @@ def _unknown(ids: Any) -> InvalidInput:
 
 
 def _unfinished(children: Collection[Session]) -> set[UUID]:
-    """Those whose parent still has a result to come: decided by what a child's end writes."""
-    return {child.pk for child in children if child.turn_count > child.reported_turns}
+    """Those whose parent still has a result to come: decided by what a child's end writes. What an
+    archived one holds does not run.
+    """
+    return {c.pk for c in children if c.has_unreported_work and c.archived_at is None}
 
 
 def _untold(turn: Turn, children: Collection[Session]) -> set[UUID]:

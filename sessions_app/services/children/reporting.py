@@ -16,7 +16,7 @@ from sessions_app import eventlog
 from sessions_app.domain.events import Draft
 from sessions_app.domain.vocabulary import SessionStatus, TurnStatus, WaitKind, WaitStatus
 from sessions_app.models import Session, Turn, Wait
-from sessions_app.services.children.results import as_logged, told_results
+from sessions_app.services.children.results import told_results
 from sessions_app.services.settling import settle_wait
 
 STATUSES = {TurnStatus.COMPLETED: "completed", TurnStatus.FAILED: "failed"}
@@ -27,18 +27,33 @@ def report_rest(session: Session) -> None:
 
     Of a root, of a child that still has work, and of one that has reported, it does nothing.
     """
-    if session.parent_id is None or session.turn_count <= session.reported_turns:
+    if session.parent_id is None or not session.has_unreported_work:
         return
     if session.turns.filter(ended_at__isnull=True).exists():
         return
     turn = _deciding_turn(session)
-    parent = Session.objects.select_for_update(no_key=True).get(pk=session.parent_id)
-    seq = None
-    if parent.status != SessionStatus.TERMINATED:
-        seq = parent.head_seq + 1
-        _tell(parent, session, _result(session, turn), seq)
-    session.reported_turns, session.result_seq = session.turn_count, seq
+    parent = _held_parent(session)
+    is_told = parent.status != SessionStatus.TERMINATED
+    session.reported_turns, session.result_seq = session.turn_count, None
+    if is_told:
+        result = _result(session, turn)
+        (session.result_seq,) = eventlog.append(session_id=parent.pk, drafts=[result])
     session.save(update_fields=["reported_turns", "result_seq"])
+    if is_told:
+        _release(parent, session)
+
+
+def release_from_waits(session: Session) -> None:
+    """Nobody waits any longer for a child that is archived with held prompts: while it is, they
+    do not run. The caller holds its parent and it. Of any other session it does nothing.
+    """
+    if session.parent_id is None or not session.has_unreported_work:
+        return
+    _release(_held_parent(session), session)
+
+
+def _held_parent(session: Session) -> Session:
+    return Session.objects.select_for_update(no_key=True).get(pk=session.parent_id)
 
 
 def _deciding_turn(session: Session) -> Turn:
@@ -79,23 +94,23 @@ def _final_text(session: Session, turn: Turn) -> str:
     return "\n\n".join(block["text"] for block in blocks if block.get("type") == "text")
 
 
-def _tell(parent: Session, child: Session, result: Draft, seq: int) -> None:
-    """Appends the result, and lets the calls go on that waited for this child alone."""
-    answered = [wait for wait in _waits_for(parent) if _is_last(wait, child)]
-    newest = {child.pk: as_logged(parent, seq, result)}
-    told = [told_results(wait, newest) for wait in answered]
+def _release(parent: Session, child: Session) -> None:
+    """Lets the calls go on that waited for this child alone."""
+    answered = _last_awaited(parent, child)
     if not answered:
-        eventlog.append(session_id=parent.pk, drafts=[result])
         return
+    told = [told_results(wait) for wait in answered]
     Wait.objects.filter(pk__in=[wait.pk for wait in answered]).update(
         status=WaitStatus.ANSWERED, decided_at=now()
     )
-    settle_wait(parent, answered[0].turn, [result, *told])
+    settle_wait(parent, answered[0].turn, told)
 
 
-def _waits_for(parent: Session) -> list[Wait]:
+def _last_awaited(parent: Session, child: Session) -> list[Wait]:
+    """Takes the child off the lists of all open waits; those that it leaves empty."""
     waits = parent.waits.filter(kind=WaitKind.CHILDREN, status=WaitStatus.OPEN)
-    return list(waits.select_related("turn").order_by("event_seq"))
+    ordered = waits.select_related("turn").order_by("event_seq")
+    return [wait for wait in ordered if _is_last(wait, child)]
 
 
 def _is_last(wait: Wait, child: Session) -> bool:

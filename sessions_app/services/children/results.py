@@ -12,7 +12,6 @@ from uuid import UUID
 
 from django.conf import settings
 
-from core.ids import event_id
 from sessions_app import eventlog
 from sessions_app.domain.events import Draft
 from sessions_app.models import Session, Wait
@@ -21,18 +20,18 @@ from sessions_app.services.calls import Call
 RESULT_FIELDS = ("status", "text", "error", "truncated")
 
 
-def results_of(parent: Session, children: Sequence[Session]) -> dict[UUID, Mapping[str, Any]]:
+def results_of(parent_id: UUID, children: Sequence[Session]) -> dict[UUID, Mapping[str, Any]]:
     """The newest child.result of each child that has one, as the parent's log has it."""
     reported = {child.result_seq: child.pk for child in children if child.result_seq is not None}
-    events = eventlog.read_at(session_id=parent.pk, seqs=reported.keys())
+    events = eventlog.read_at(session_id=parent_id, seqs=reported.keys())
     return {reported[event.seq]: event.data for event in events}
 
 
-def told_results(wait: Wait, newest: Mapping[UUID, Mapping[str, Any]] | None = None) -> Draft:
-    """The result of a call that waited for children. `newest`: results about to be appended."""
+def told_results(wait: Wait) -> Draft:
+    """The result of a call that waited for children."""
     named = [UUID(child) for child in wait.request["child_ids"]]
     children = list(Session.objects.filter(pk__in=named).order_by("created_at", "pk"))
-    results = {**results_of(wait.session, children), **(newest or {})}
+    results = results_of(wait.session_id, children)
     unfinished = [UUID(child) for child in wait.request["remaining"]]
     call = Call(wait.session_id, wait.tool_use_seq, wait.request["call_id"], wait.tool_name)
     return tell_results(call, children, results, unfinished)
@@ -50,7 +49,11 @@ def tell_results(
         "results": [describe(child, results.get(child.pk), len(finished)) for child in finished],
         "unfinished": [child.public_id for child in children if child.pk in unfinished],
     }
-    known = [results[child.pk]["id"] for child in finished if child.pk in results]
+    known = [
+        results[child.pk]["id"]
+        for child in finished
+        if child.pk in results and not child.has_unreported_work
+    ]
     outcome = "expired" if unfinished else "ok"
     return call.result(told, child_result_ids=known, outcome=outcome)
 
@@ -58,6 +61,8 @@ def tell_results(
 def describe(child: Session, result: Mapping[str, Any] | None, among: int = 1) -> dict[str, Any]:
     """One child for the model, cut so that so many fit into one result."""
     told: dict[str, Any] = {"session_id": child.public_id, "title": child.title}
+    if child.has_unreported_work:
+        return {**told, "status": "unfinished" if child.archived_at is None else "archived"}
     if result is None:
         return {**told, "status": "no_result_yet"}
     told |= {name: result[name] for name in RESULT_FIELDS if result.get(name)}
@@ -66,8 +71,3 @@ def describe(child: Session, result: Mapping[str, Any] | None, among: int = 1) -
     if len(encoded) > room:
         told |= {"text": encoded[:room].decode(errors="ignore"), "truncated": True}
     return told
-
-
-def as_logged(parent: Session, seq: int, draft: Draft) -> dict[str, Any]:
-    """A child.result as it will read in the log, for the results told in the same append."""
-    return {"id": event_id(parent.pk, seq), **draft.payload}
