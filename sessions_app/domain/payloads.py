@@ -211,7 +211,7 @@ class TurnRecovering:
 @dataclass(frozen=True, slots=True)
 class TurnWaiting:
     """`event_ids`: the events that ask people, as in the stop reason of the session; `child_ids`:
-    the child sessions whose results it waits for.
+    the child sessions whose results it waits for, each once.
     """
 
     event_ids: Sequence[str]
@@ -344,8 +344,8 @@ class ChildResult:
     """What a child session came to: the outcome of its last turn, once its queue was empty.
 
     `status` completed, failed or cancelled; `text` its final message, cut to
-    CHILD_RESULT_MAX_CHARACTERS; `child_turn_id` the turn, `number` counts this child's results
-    by its turns.
+    CHILD_RESULT_MAX_CHARACTERS; `child_turn_id` and `number` the turn, by its id and
+    by its place among the child's turns. It belongs to no turn of the parent.
     """
 
     child_id: str

@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from core.clock import now
-from core.ids import parse_event_id
+from core.ids import Prefix, encode_id, parse_event_id
 from sessions_app import eventlog
 from sessions_app.domain.events import Draft
 from sessions_app.domain.turns import TurnCommand, next_status
@@ -80,7 +80,9 @@ def suspend(turn: Turn) -> list[Draft]:
     turn.status = next_status(TurnStatus(turn.status), TurnCommand.WAIT)
     turn.save(update_fields=["status"])
     asked = [wait.event_id for wait in waits if wait.kind != WaitKind.CHILDREN]
-    children = [child for wait in waits for child in wait.request.get("remaining", ())]
+    remaining = [UUID(child) for wait in waits for child in wait.request.get("remaining", ())]
+    # Several calls may wait for the same child.
+    children = [encode_id(Prefix.SESSION, child) for child in dict.fromkeys(remaining)]
     waiting = Draft("turn.waiting", {"event_ids": asked, "child_ids": children})
     return [waiting, requires_action(asked)] if asked else [waiting]
 

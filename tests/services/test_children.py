@@ -262,6 +262,11 @@ def test_archive_and_restore_take_the_tree_and_no_more(cast: Cast) -> None:
 
 def wait_for(lease: Lease, named: Sequence[Session] | None = None) -> None:
     """A call of this attempt waits for these children, and the attempt ends if it has to."""
+    call_wait(lease, named)
+    attempts.suspend_turn(lease=lease)
+
+
+def call_wait(lease: Lease, named: Sequence[Session] | None = None) -> None:
     (seq,) = attempts.record(lease=lease, drafts=[tool_use()])
     made = Call(lease.session_id, seq, "call_1", "session.wait_children")
     ids = None if named is None else [child.public_id for child in named]
@@ -270,7 +275,6 @@ def wait_for(lease: Lease, named: Sequence[Session] | None = None) -> None:
         call=made,
         effect=lambda parent, turn: wait_for_children(parent, turn=turn, call=made, named=ids),
     )
-    attempts.suspend_turn(lease=lease)
 
 
 def answer_to(parent: Session) -> dict[str, Any]:
@@ -292,6 +296,32 @@ def awaited(cast: Cast) -> tuple[Session, Session]:
     wait_for(claim().lease, [child])
     assert attempts.claim_turn(worker="w", token=WORKER_TOKEN) is None
     return parent, child
+
+
+def test_a_turn_that_waits_names_each_child_once_by_its_public_id(cast: Cast) -> None:
+    parent = make_session(cast)
+    left, right = make_child(cast, parent), make_child(cast, parent)
+    for session in (parent, left, right):
+        send(cast, session)
+    lease = claim().lease
+    call_wait(lease, [left])
+    wait_for(lease, [left, right])
+    (waiting,) = told(parent, "turn.waiting")
+    assert waiting["child_ids"] == [left.public_id, right.public_id]
+
+
+def test_a_result_belongs_to_no_turn_of_the_parent(cast: Cast) -> None:
+    parent = make_session(cast)
+    child = make_child(cast, parent)
+    work(cast, child)
+    for session in (child, parent):
+        send(cast, session)
+    below = claim().lease
+    wait_for(claim().lease)
+    attempts.finish_turn(lease=below, outcome=Completed())
+    results = told(parent)
+    assert [result["number"] for result in results] == [1, 2]
+    assert not any("turn_id" in result for result in results)
 
 
 def test_nobody_waits_for_a_child_that_is_archived_with_a_held_prompt(
