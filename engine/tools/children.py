@@ -13,11 +13,10 @@ from sessions_app.domain.events import Draft
 from sessions_app.domain.vocabulary import AgentAccess, MemoryScope
 from sessions_app.models import Session, Turn
 from sessions_app.services.calls import Call
-from sessions_app.services.children.awaiting import child_result, wait_for_children
+from sessions_app.services.children.awaiting import NAMED_MAX, child_result, wait_for_children
 from sessions_app.services.children.spawning import NewChild, spawn_child
 from sessions_app.services.model_settings import RequestedSettings
 
-NAMED_MAX = 100
 TIMEOUT_MAX_SECONDS = 30 * 24 * 3_600
 
 

@@ -14,6 +14,7 @@ from sessions_app.eventlog.purge import purge_events
 from sessions_app.eventlog.read import (
     StoredEvent,
     count_appended,
+    find_newest_of_turn,
     head,
     heads,
     read_after,
@@ -41,6 +42,7 @@ __all__ = [
     "find_begun_turns",
     "find_following",
     "find_newest_message",
+    "find_newest_of_turn",
     "head",
     "heads",
     "hold_log",

@@ -141,6 +141,18 @@ def read_turn(
     )
 
 
+def find_newest_of_turn(
+    *, session_id: UUID, turn_id: UUID, since: int, kind: str
+) -> StoredEvent | None:
+    """One turn's newest event of a type with seq >= `since`; the others are not read."""
+    found = _read(
+        f"{SELECT} WHERE session_id = %(session)s AND seq >= %(since)s AND turn_id = %(turn)s"
+        " AND type = %(kind)s ORDER BY seq DESC LIMIT 1",
+        {"session": session_id, "since": since, "turn": turn_id, "kind": kind},
+    )
+    return found[0] if found else None
+
+
 def head(session_id: UUID) -> int:
     """The newest seq; 0 for a session that is gone."""
     return heads([session_id]).get(session_id, 0)

@@ -13,13 +13,14 @@ from engine.context import fold
 from engine.ports import LogEvent
 from sessions_app import eventlog
 from sessions_app.domain.vocabulary import AgentAccess, MemoryScope, Visibility
-from sessions_app.models import Session
+from sessions_app.models import Session, Turn
 from sessions_app.selectors import get_session, list_queue
 from sessions_app.services import attempts
 from sessions_app.services.archiving import archive_session, delete_session, unarchive_session
 from sessions_app.services.attempts import Completed, Failed, Lease
 from sessions_app.services.calls import Call
 from sessions_app.services.cancelling import cancel_session
+from sessions_app.services.children import awaiting
 from sessions_app.services.children.awaiting import wait_for_children
 from sessions_app.services.forking import ForkRequest, fork_session
 from sessions_app.services.holding import pause_session, resume_session
@@ -310,6 +311,26 @@ def test_a_turn_that_waits_names_each_child_once_by_its_public_id(cast: Cast) ->
     assert waiting["child_ids"] == [left.public_id, right.public_id]
 
 
+def test_what_rests_and_was_told_is_not_read_for_a_wait(
+    cast: Cast, django_assert_num_queries: Any
+) -> None:
+    """One statement for the children, and it gives those alone that count."""
+    parent = make_session(cast)
+    done = [make_child(cast, parent) for _ in range(5)]
+    for child in done:
+        work(cast, child)
+    new, busy = make_child(cast, parent), make_child(cast, parent)
+    send(cast, parent)
+    lease = claim().lease
+    work(cast, new)
+    send(cast, busy)
+    turn = Turn.objects.get(pk=lease.turn_id)
+    with django_assert_num_queries(2) as queries:
+        found = awaiting._with_work_or_news(turn)
+    assert found == [new, busy]
+    assert "agent_snapshot" not in queries[0]["sql"]
+
+
 def test_a_result_belongs_to_no_turn_of_the_parent(cast: Cast) -> None:
     parent = make_session(cast)
     child = make_child(cast, parent)
@@ -381,9 +402,7 @@ def test_other_children_are_waited_for_when_one_is_archived(
     assert [each["status"] for each in answer_to(parent)["results"]] == ["archived", "completed"]
 
 
-def test_a_deleted_child_ends_the_wait_for_it(
-    cast: Cast, awaited: tuple[Session, Session]
-) -> None:
+def test_a_deleted_child_ends_the_wait_for_it(cast: Cast, awaited: tuple[Session, Session]) -> None:
     parent, child = awaited
     delete_session(access=cast.access("admin"), session_id=child.pk)
     assert [result["status"] for result in told(parent)] == ["cancelled"]

@@ -11,6 +11,8 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from django.db.models import F, Q, QuerySet
+
 from core.clock import now, rfc3339
 from core.errors import InvalidInput
 from core.ids import InvalidId, Prefix, decode_id, event_id
@@ -19,7 +21,14 @@ from sessions_app.domain.events import Draft
 from sessions_app.domain.vocabulary import WaitKind
 from sessions_app.models import Session, Turn, Wait
 from sessions_app.services.calls import Call
-from sessions_app.services.children.results import describe, results_of, tell_results
+from sessions_app.services.children.results import (
+    TOLD_COLUMNS,
+    describe,
+    results_of,
+    tell_results,
+)
+
+NAMED_MAX = 100  # children in one call: what is told of so many fits into its result
 
 
 def wait_for_children(
@@ -31,16 +40,13 @@ def wait_for_children(
     timeout_seconds: int | None = None,
 ) -> Draft:
     """Wait until each named child has a result; `named` None: those that have work, or
-    whose result came in during this turn and was not told yet.
+    whose result came in during this turn and was not told yet, the first NAMED_MAX of them.
 
     Children whose results are there are not waited for. Raises InvalidInput `unknown_child`,
     `no_children`.
     """
-    children = _children(parent, named)
+    children = _with_work_or_news(turn) if named is None else _named(parent, named)
     unfinished = _unfinished(children)
-    if named is None:
-        untold = _untold(turn, children)
-        children = [child for child in children if child.pk in unfinished | untold]
     if not children:
         raise InvalidInput("no_children", "No child session of this one has work.")
     if not unfinished:
@@ -74,23 +80,53 @@ def wait_for_children(
 
 def child_result(parent: Session, *, call: Call, named: str) -> Draft:
     """What became of one child, without waiting. Raises InvalidInput `unknown_child`."""
-    (child,) = _children(parent, [named])
+    (child,) = _named(parent, [named])
     if child.pk not in _unfinished([child]):
         return tell_results(call, [child], results_of(parent.pk, [child]))
     return call.result(describe(child, None))
 
 
-def _children(parent: Session, named: Sequence[str] | None) -> list[Session]:
-    """In the order in which they were started."""
-    children = Session.objects.filter(parent_id=parent.pk).order_by("created_at", "pk")
-    if named is None:
-        return list(children)
+def _children(parent_id: UUID) -> QuerySet[Session]:
+    """In the order in which they were started, with the columns that are told of them."""
+    children = Session.objects.filter(parent_id=parent_id)
+    return children.order_by("created_at", "pk").only(*TOLD_COLUMNS)
+
+
+def _named(parent: Session, named: Sequence[str]) -> list[Session]:
     wanted = {_child_id(public_id): public_id for public_id in named}
-    found = list(children.filter(pk__in=wanted))
+    found = list(_children(parent.pk).filter(pk__in=wanted))
     missing = wanted.keys() - {child.pk for child in found}
     if missing:
         raise _unknown(wanted[pk] for pk in missing)
     return found
+
+
+def _with_work_or_news(turn: Turn) -> list[Session]:
+    """Those that have work, and those whose result came in during the turn and was not told yet:
+    what came in before the turn, its first step has seen.
+    """
+    began = turn.started_seq or 0
+    has_work = Q(turn_count__gt=F("reported_turns"), archived_at__isnull=True)
+    has_news = Q(turn_count=F("reported_turns"), result_seq__gt=began)
+    children = list(_children(turn.session_id).filter(has_work | has_news))
+    unfinished = _unfinished(children)
+    told = _told_ids(turn) if len(unfinished) < len(children) else set()
+    return [
+        child
+        for child in children
+        if child.pk in unfinished or event_id(turn.session_id, child.result_seq or 0) not in told
+    ][:NAMED_MAX]
+
+
+def _told_ids(turn: Turn) -> set[str]:
+    """The results that calls of this turn have told."""
+    results = eventlog.read_turn(
+        session_id=turn.session_id,
+        turn_id=turn.pk,
+        since=turn.started_seq or 0,
+        types=["agent.tool_result"],
+    )
+    return {each for event in results for each in event.data.get("child_result_ids", ())}
 
 
 def _child_id(public_id: str) -> UUID:
@@ -110,16 +146,3 @@ def _unfinished(children: Collection[Session]) -> set[UUID]:
     archived one holds does not run.
     """
     return {c.pk for c in children if c.has_unreported_work and c.archived_at is None}
-
-
-def _untold(turn: Turn, children: Collection[Session]) -> set[UUID]:
-    """What came in before the turn, its first step has seen."""
-    began = turn.started_seq or 0
-    came = {c.result_seq: c.pk for c in children if c.result_seq and c.result_seq > began}
-    if not came:
-        return set()
-    results = eventlog.read_turn(
-        session_id=turn.session_id, turn_id=turn.pk, since=began, types=["agent.tool_result"]
-    )
-    told = {each for event in results for each in event.data.get("child_result_ids", ())}
-    return {pk for seq, pk in came.items() if event_id(turn.session_id, seq) not in told}

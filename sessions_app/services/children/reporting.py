@@ -82,15 +82,15 @@ def _result(session: Session, turn: Turn) -> Draft:
 
 def _final_text(session: Session, turn: Turn) -> str:
     """Of the turn's last message; empty where it said nothing."""
-    found = eventlog.read_turn(
+    last = eventlog.find_newest_of_turn(
         session_id=session.pk,
         turn_id=turn.pk,
         since=turn.started_seq or 0,
-        types=["agent.message"],
+        kind="agent.message",
     )
-    if not found:
+    if last is None:
         return ""
-    blocks = found[-1].data["content"]
+    blocks = last.data["content"]
     return "\n\n".join(block["text"] for block in blocks if block.get("type") == "text")
 
 

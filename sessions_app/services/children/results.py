@@ -17,6 +17,7 @@ from sessions_app.domain.events import Draft
 from sessions_app.models import Session, Wait
 from sessions_app.services.calls import Call
 
+TOLD_COLUMNS = ("title", "turn_count", "reported_turns", "result_seq", "archived_at")
 RESULT_FIELDS = ("status", "text", "error", "truncated")
 
 
@@ -30,7 +31,8 @@ def results_of(parent_id: UUID, children: Sequence[Session]) -> dict[UUID, Mappi
 def told_results(wait: Wait) -> Draft:
     """The result of a call that waited for children."""
     named = [UUID(child) for child in wait.request["child_ids"]]
-    children = list(Session.objects.filter(pk__in=named).order_by("created_at", "pk"))
+    ordered = Session.objects.filter(pk__in=named).order_by("created_at", "pk")
+    children = list(ordered.only(*TOLD_COLUMNS))
     results = results_of(wait.session_id, children)
     unfinished = [UUID(child) for child in wait.request["remaining"]]
     call = Call(wait.session_id, wait.tool_use_seq, wait.request["call_id"], wait.tool_name)
