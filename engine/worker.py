@@ -209,7 +209,7 @@ class Worker:
         loop = TurnLoop(
             log=DurableTurnLog(claim, entry),
             providers=self._providers.for_organization(claim.organization_id),
-            tools=self._tools.for_turn(claim.tools),
+            tools=self._tools.for_turn(claim.tools, within_default=claim.tools_within_default),
             clock=self._clock,
             limits=self._settings.limits,
         )

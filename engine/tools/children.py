@@ -50,11 +50,11 @@ class WaitChildren(Arguments):
     )
 
 
-class Result(Arguments):
+class AskResult(Arguments):
     session_id: str
 
 
-def child_tools() -> list[Tool]:
+def delegation_tools() -> list[Tool]:
     async def start(arguments: StartChild, context: ToolContext) -> Effect:
         """Starts a child session that works on its own, beside this one. Returns at once with its
         id; that it was accepted does not say that it has begun. Its result comes with your next
@@ -89,7 +89,7 @@ def child_tools() -> list[Tool]:
 
         return Effect(do)
 
-    async def result(arguments: Result, context: ToolContext) -> Effect:
+    async def result(arguments: AskResult, context: ToolContext) -> Effect:
         """Says what became of one child session, without waiting for it."""
 
         def do(parent: Session, turn: Turn, *, call: Call, attempt: int) -> Draft:
@@ -102,7 +102,7 @@ def child_tools() -> list[Tool]:
             "session.start_child", StartChild, start, repeatable=True, check=_find_problem
         ),
         function_tool("session.wait_children", WaitChildren, wait, repeatable=True),
-        function_tool("session.result", Result, result, repeatable=True),
+        function_tool("session.result", AskResult, result, repeatable=True),
     ]
 
 

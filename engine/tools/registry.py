@@ -10,7 +10,7 @@ from pathlib import Path
 
 from engine.ports import ModelChoice, Tool, ToolSpec
 from engine.tools import names
-from engine.tools.children import child_tools
+from engine.tools.children import delegation_tools
 from engine.tools.probe import probe_tools
 
 SCRIPTED_MODEL = ("demo", "scripted")
@@ -45,39 +45,52 @@ class ToolRegistry:
         if only_scripted:
             self._only_scripted.add(name)
 
-    def for_turn(self, chosen: Collection[str] | None) -> TurnTools:
-        """`chosen` None: the default tools; else exactly the named ones that exist."""
-        return TurnTools(self, None if chosen is None else frozenset(chosen))
+    def for_turn(
+        self, chosen: Collection[str] | None, *, within_default: bool = False
+    ) -> TurnTools:
+        """`chosen` None: the default tools; else exactly the named ones that exist, of which
+        `within_default` leaves the default ones.
+        """
+        return TurnTools(self, None if chosen is None else frozenset(chosen), within_default)
 
-    def select(self, chosen: frozenset[str] | None, model: ModelChoice) -> Iterable[Tool]:
+    def select(
+        self, chosen: frozenset[str] | None, within_default: bool, model: ModelChoice
+    ) -> Iterable[Tool]:
         is_scripted = (model.provider_id, model.model_id) == SCRIPTED_MODEL
         for name, tool in self._tools.items():
-            if chosen is not None:
-                if name in chosen:
-                    yield tool
-            elif is_scripted or name not in self._only_scripted:
+            is_default = is_scripted or name not in self._only_scripted
+            if chosen is None:
+                is_meant = is_default
+            else:
+                is_meant = name in chosen and (is_default or not within_default)
+            if is_meant:
                 yield tool
 
 
 class TurnTools:
     """The tools of one turn, by the model that is asked."""
 
-    def __init__(self, registry: ToolRegistry, chosen: frozenset[str] | None) -> None:
+    def __init__(
+        self, registry: ToolRegistry, chosen: frozenset[str] | None, within_default: bool
+    ) -> None:
         self._registry = registry
         self._chosen = chosen
+        self._within_default = within_default
 
     def offered(self, model: ModelChoice) -> Sequence[ToolSpec]:
-        return [tool.spec for tool in self._registry.select(self._chosen, model)]
+        return [tool.spec for tool in self._select(model)]
 
     def find(self, name: str, model: ModelChoice) -> Tool | None:
-        tools = self._registry.select(self._chosen, model)
-        return next((tool for tool in tools if tool.spec.name == name), None)
+        return next((tool for tool in self._select(model) if tool.spec.name == name), None)
+
+    def _select(self, model: ModelChoice) -> Iterable[Tool]:
+        return self._registry.select(self._chosen, self._within_default, model)
 
 
 def build_registry(*, is_development: bool, home: Path) -> ToolRegistry:
     """The tools of this installation."""
     registry = ToolRegistry()
-    for tool in child_tools():
+    for tool in delegation_tools():
         registry.register(tool)
     if is_development:
         for tool in probe_tools(home):

@@ -35,12 +35,12 @@ from sessions_app.models import PersonalState, Session
 from sessions_app.selectors import Lock, get_session
 from sessions_app.services.children.starting import (
     AgentCall,
-    child_tools,
-    hold_parent,
+    hold_for_child,
     place_below,
     reach_of,
     settings_of,
     tell_parent,
+    tools_below,
 )
 from sessions_app.services.model_settings import (
     RequestedSettings,
@@ -74,6 +74,10 @@ class NewSession:
     requested: RequestedSettings = field(default_factory=RequestedSettings)
     prompts: Sequence[Prompt] = ()
 
+    @property
+    def names_agent(self) -> bool:
+        return self.agent not in {"", "default"}
+
 
 @dataclass(frozen=True, slots=True)
 class SessionChanges:
@@ -99,12 +103,14 @@ def create_session(*, access: Access, new: NewSession) -> Session:
         require_private_allowed(access=access, organization_id=grant.organization_id)
     parent = None
     if new.parent_id is not None:
-        parent = hold_parent(access=access, parent_id=new.parent_id, workspace_id=new.workspace_id)
+        parent = hold_for_child(
+            access=access, parent_id=new.parent_id, workspace_id=new.workspace_id
+        )
     origin = _require_origin(new, parent)
     reach = _reach(new, parent)
     agent, snapshot = _agent(new, parent)
     requested = resolve_request(organization_id=grant.organization_id, requested=new.requested)
-    initial = _initial_settings(requested, parent, snapshot)
+    initial = _initial_settings(new, requested, parent, snapshot)
     session = Session.objects.create(
         organization_id=grant.organization_id,
         workspace_id=new.workspace_id,
@@ -216,11 +222,18 @@ def _reach(new: NewSession, parent: Session | None) -> Reach:
 
 
 def _initial_settings(
-    requested: PartialSettings, parent: Session | None, snapshot: Mapping[str, Any]
+    new: NewSession,
+    requested: PartialSettings,
+    parent: Session | None,
+    snapshot: Mapping[str, Any],
 ) -> PartialSettings:
-    """A child begins with what its parent uses, unless it names a model or its agent has one."""
-    agents_model = PartialSettings.from_json(snapshot.get("settings")).model
-    if parent is None or requested.model is not None or agents_model is not None:
+    """A child begins with what its parent uses, unless it names a model or an agent that has one:
+    the agent that it takes over from the parent stands behind what the parent was switched to.
+    """
+    if parent is None or requested.model is not None:
+        return requested
+    own = PartialSettings.from_json(snapshot.get("settings"))
+    if new.names_agent and own.model is not None:
         return requested
     return requested.over(settings_of(parent))
 
@@ -283,18 +296,16 @@ def _words_of(prompts: Sequence[Prompt]) -> str:
 
 def _agent(new: NewSession, parent: Session | None) -> tuple[Agent | None, dict[str, Any]]:
     """The agent, and the snapshot of it that the session keeps."""
-    is_default = new.agent in {"", "default"}
-    if parent is not None and is_default:
-        inherited = {**parent.agent_snapshot}
-        return parent.agent, {**inherited, "tools": child_tools(parent, None, new.tools)}
+    if parent is not None and not new.names_agent:
+        return parent.agent, {**parent.agent_snapshot, **tools_below(parent, None, new.tools)}
     agent = (
-        get_or_create_default_agent(workspace_id=new.workspace_id)
-        if is_default
-        else find_agent(workspace_id=new.workspace_id, choice=new.agent)
+        find_agent(workspace_id=new.workspace_id, choice=new.agent)
+        if new.names_agent
+        else get_or_create_default_agent(workspace_id=new.workspace_id)
     )
     snapshot = _snapshot(agent)
     if parent is not None:
-        snapshot["tools"] = child_tools(parent, snapshot["tools"], new.tools)
+        snapshot |= tools_below(parent, snapshot["tools"], new.tools)
     return agent, snapshot
 
 

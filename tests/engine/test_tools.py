@@ -89,6 +89,14 @@ def test_an_explicit_list_is_taken_verbatim(tmp_path: Path) -> None:
     assert some.find("probe.append", SCRIPTED) is None
 
 
+def test_a_list_within_the_default_tools_gives_no_model_more_than_they_do(tmp_path: Path) -> None:
+    registry = build_registry(is_development=True, home=tmp_path)
+    bounded = registry.for_turn(["probe.lookup", "session.result"], within_default=True)
+    assert [spec.name for spec in bounded.offered(ASSISTANT)] == ["session.result"]
+    assert bounded.find("probe.lookup", ASSISTANT) is None
+    assert len(bounded.offered(SCRIPTED)) == 2
+
+
 async def test_lines_appended_at_once_stay_whole(tmp_path: Path) -> None:
     append = probe(tmp_path, "probe.append")
     line = "x" * 5000

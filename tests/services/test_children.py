@@ -8,10 +8,12 @@ from typing import Any
 import orjson
 import pytest
 
+from catalog.models import Agent, Model
 from core.errors import Conflict, DomainError, Forbidden, InvalidInput, NotFound
 from engine.context import fold
 from engine.ports import LogEvent
 from sessions_app import eventlog
+from sessions_app.domain.settings import PartialSettings
 from sessions_app.domain.vocabulary import AgentAccess, MemoryScope, Visibility
 from sessions_app.models import Session, Turn
 from sessions_app.selectors import get_session, list_queue
@@ -25,8 +27,10 @@ from sessions_app.services.children.awaiting import wait_for_children
 from sessions_app.services.forking import ForkRequest, fork_session
 from sessions_app.services.holding import pause_session, resume_session
 from sessions_app.services.interruption import interrupt_session
+from sessions_app.services.model_settings import RequestedSettings, effective_settings
 from sessions_app.services.queueing import QueuedTurn, delete_queued
 from sessions_app.services.sessions import EndUser
+from sessions_app.services.turns import Prompt, submit_prompt
 from sessions_app.services.verification import verify_session
 from sessions_app.tree import list_children, read_tree
 from tests.factories import WORKER_TOKEN, Cast, claim, make_session, message, send
@@ -98,6 +102,60 @@ def test_a_child_is_never_wider(cast: Cast, fields: dict[str, Any], code: str, p
     assert told(parent, "child.started") == []
 
 
+def make_agent(cast: Cast, model_id: str, **fields: Any) -> Agent:
+    model = Model.objects.get(provider__organization=cast.organization, model_id=model_id)
+    return Agent.objects.create(workspace=cast.workspace, model=model, **fields)
+
+
+def model_of(session: Session) -> str:
+    settings = effective_settings(session=session, change=PartialSettings())
+    assert settings is not None
+    return settings.model_id
+
+
+def test_a_child_begins_with_the_model_to_which_its_parent_was_switched(cast: Cast) -> None:
+    """The agent's own stands behind it, unless the call names the agent or a model."""
+    make_agent(cast, "assistant", name="Clerk")
+    parent = make_session(cast, agent="Clerk")
+    assert model_of(make_child(cast, parent)) == "assistant"
+    requested = RequestedSettings(model="demo/scripted")
+    prompt = Prompt("Hello", requested=requested)
+    submit_prompt(access=cast.access("member"), session_id=parent.pk, prompt=prompt)
+    claim()
+    parent.refresh_from_db()
+    assert model_of(parent) == "scripted"
+    assert model_of(make_child(cast, parent)) == "scripted"
+    assert model_of(make_child(cast, parent, agent="Clerk")) == "assistant"
+    named = RequestedSettings(model="demo/assistant")
+    assert model_of(make_child(cast, parent, requested=named)) == "assistant"
+
+
+def test_a_list_of_tools_below_the_default_ones_is_bounded_by_them(cast: Cast) -> None:
+    """By those that are the default when a turn starts, down to the last child."""
+    make_agent(cast, "assistant", name="Clerk", tools=["probe.append"])
+    parent = make_session(cast)
+    child = make_child(cast, parent, tools=["probe.lookup", "session.result"])
+    grandchild = make_child(cast, child, tools=["probe.lookup"])
+    other = make_child(cast, parent, agent="Clerk")
+    of_agent = make_session(cast, agent="Clerk")
+    below_agent = make_child(cast, of_agent)
+    expected = {
+        child: (("probe.lookup", "session.result"), True),
+        grandchild: (("probe.lookup",), True),
+        other: (("probe.append",), True),
+        of_agent: (("probe.append",), False),
+        below_agent: (("probe.append",), False),
+    }
+    for session, (tools, is_bounded) in expected.items():
+        send(cast, session)
+        claimed = claim()
+        assert claimed.lease.session_id == session.pk
+        assert (claimed.tools, claimed.tools_within_default) == (tools, is_bounded)
+    with pytest.raises(Forbidden) as refused:
+        make_child(cast, child, tools=["session.start_child"])
+    assert refused.value.code == "wider_than_parent"
+
+
 def test_a_private_parent_has_private_children_of_the_same_person(cast: Cast) -> None:
     allow_private(cast)
     parent = make_session(cast, visibility=Visibility.PRIVATE)
@@ -141,7 +199,15 @@ def test_depth_and_number_are_bounded(cast: Cast, settings: Any) -> None:
         make_child(cast, parent)
     assert many.value.code == "too_many_children"
     attempts.finish_turn(lease=claim().lease, outcome=Completed())
-    make_child(cast, parent)  # one of them has come to rest
+    rested = Session.objects.get(parent=parent, reported_turns=1)
+    send(cast, make_child(cast, parent))  # one of them has come to rest
+    assert not send(cast, rested).held  # people are not refused for its siblings' sake
+    with pytest.raises(Conflict):
+        make_child(cast, parent)
+    for busy in list(parent.children.filter(reported_turns=0, turn_count=1)):
+        pause_session(access=cast.access("member"), session_id=busy.pk)
+        archive_session(access=cast.access("member"), session_id=busy.pk)
+    make_child(cast, parent)  # what an archived one holds is no work
 
 
 def test_each_time_that_a_child_worked_its_parent_is_told_once(cast: Cast) -> None:

@@ -39,7 +39,9 @@ def claim_turn(*, worker: str, token: UUID, may_risk: bool = True) -> Claim | No
     """
     ready = Session.objects.filter(ready_at__lte=Now())
     if not may_risk:
-        risky = Turn.objects.filter(pk=OuterRef("started_turn_id"), losses__gte=last_chance())
+        risky = Turn.objects.filter(
+            pk=OuterRef("started_turn_id"), losses__gte=losses_before_last()
+        )
         ready = ready.exclude(Exists(risky))
     while True:
         with transaction.atomic():
@@ -53,7 +55,7 @@ def claim_turn(*, worker: str, token: UUID, may_risk: bool = True) -> Claim | No
             return claim
 
 
-def last_chance() -> int:
+def losses_before_last() -> int:
     """From so many losses on the next one ends a turn."""
     return max(1, settings.MAX_LOSSES - 1)
 
@@ -197,7 +199,8 @@ def _claim_of(session: Session, turn: Turn, attempt: Attempt) -> Claim:
         settings=overlay(frozen, PartialSettings.from_json(session.checkpoint_settings)),
         instructions=snapshot.get("instructions", ""),
         tools=None if tools is None else tuple(tools),
+        tools_within_default=snapshot.get("tools_within_default", False),
         start_seq=turn.prompt_seq,
         step=turn.step_count + 1,
-        is_last_chance=turn.losses >= last_chance(),
+        is_last_chance=turn.losses >= losses_before_last(),
     )

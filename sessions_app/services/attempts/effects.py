@@ -43,7 +43,8 @@ def record_effect(
         turn_id=lease.turn_id,
         attempt=lease.attempt,
         fence=lease.attempt_id,
-        # Empty while an attempt lives; named, because the list row may count one child more.
+        # Empty while an attempt lives; named, so that lists are told that the row has changed: it
+        # says for how many children the turn waits.
         row={"ready_at": None},
     )
 

@@ -24,13 +24,14 @@ class Lease:
     attempt_id: UUID
     attempt: int
     token: UUID
-    parent_id: UUID | None = None
+    parent_id: UUID | None
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
     """A turn to run. `start_seq` is its prompt's seq, `step` the next step's number.
 
+    `tools` None: the default ones; `tools_within_default`: of those named only such.
     `is_last_chance`: one more lost worker in a row, and the turn fails.
     """
 
@@ -40,6 +41,7 @@ class Claim:
     settings: TurnSettings
     instructions: str
     tools: tuple[str, ...] | None
+    tools_within_default: bool
     start_seq: int
     step: int
     is_last_chance: bool

@@ -32,7 +32,7 @@ class AgentCall:
     tool_use_id: str
 
 
-def hold_parent(*, access: Access, parent_id: UUID, workspace_id: UUID) -> Session:
+def hold_for_child(*, access: Access, parent_id: UUID, workspace_id: UUID) -> Session:
     """The parent, held so that a cancel above sees either no child or this one. Held alone: an
     agent's call holds it already, and its own parent could not be locked before it any more.
 
@@ -82,11 +82,25 @@ def settings_of(parent: Session) -> PartialSettings:
     return PartialSettings.from_json(parent.model_settings or parent.initial_settings)
 
 
-def child_tools(
+def tools_below(
     parent: Session, agents_own: Sequence[str] | None, asked: Sequence[str] | None
+) -> dict[str, Any]:
+    """What a child's snapshot of its agent says of tools: the parent's, or fewer. Below a parent
+    that has the default ones a list is bounded by those, which are known when a turn starts: they
+    change with time, and with the model. Raises Forbidden `wider_than_parent`.
+    """
+    above = parent.agent_snapshot
+    tools = _narrowed(above.get("tools"), agents_own, asked)
+    is_bounded = above.get("tools") is None or above.get("tools_within_default", False)
+    if tools is None or not is_bounded:
+        return {"tools": tools}
+    return {"tools": tools, "tools_within_default": True}
+
+
+def _narrowed(
+    inherited: list[str] | None, agents_own: Sequence[str] | None, asked: Sequence[str] | None
 ) -> list[str] | None:
-    """The parent's, or fewer; None: the default ones. Raises Forbidden `wider_than_parent`."""
-    inherited: list[str] | None = parent.agent_snapshot.get("tools")
+    """None: the default ones."""
     if inherited is None:
         chosen = asked if asked is not None else agents_own
         return None if chosen is None else list(chosen)
@@ -128,7 +142,8 @@ def _require_room(parent: Session) -> None:
             f"Child sessions go {settings.CHILD_MAX_DEPTH} levels deep at most; "
             "do this work in the session itself.",
         )
-    live = parent.children.filter(turn_count__gt=F("reported_turns")).count()
+    busy = parent.children.filter(turn_count__gt=F("reported_turns"), archived_at__isnull=True)
+    live = busy.count()
     if live >= settings.CHILDREN_MAX_LIVE:
         raise Conflict(
             "too_many_children",
