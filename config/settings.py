@@ -279,7 +279,8 @@ ORIGIN_MAX_BYTES = env.number("ORIGIN_MAX_BYTES", 4_096, minimum=1)
 METADATA_MAX_PAIRS = 16
 METADATA_KEY_MAX_CHARACTERS = 64
 METADATA_VALUE_MAX_CHARACTERS = 512
-TOOL_EVENT_MAX_BYTES = env.number("TOOL_EVENT_MAX_BYTES", 65_536, minimum=1_024)
+# What a call says of 100 child sessions, each with its bare outcome, has to fit.
+TOOL_EVENT_MAX_BYTES = env.number("TOOL_EVENT_MAX_BYTES", 65_536, minimum=32_768)
 PAGE_MAX_BYTES = env.number("PAGE_MAX_BYTES", 1_048_576, minimum=65_536)
 CHILD_MAX_DEPTH = env.number("CHILD_MAX_DEPTH", 3, minimum=0)  # below a root session
 CHILDREN_MAX_LIVE = env.number("CHILDREN_MAX_LIVE", 32, minimum=1)  # of one session, unfinished

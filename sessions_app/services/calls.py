@@ -9,8 +9,12 @@ from uuid import UUID
 
 import orjson
 
+from core.errors import DomainError
 from core.ids import event_id
+from core.text import clip
 from sessions_app.domain.events import Draft
+
+REFUSAL_MAX_CHARACTERS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +39,10 @@ class Call:
             drafted["child_result_ids"] = list(child_result_ids)
         return Draft("agent.tool_result", drafted)
 
-    def refusal(self, message: str) -> Draft:
-        return Draft("agent.tool_result", self._result(message, "error"))
+    def refusal(self, error: DomainError) -> Draft:
+        """What is wrong in words, which may repeat what was asked for, and the code."""
+        message = clip(error.message, REFUSAL_MAX_CHARACTERS)
+        return Draft("agent.tool_result", self._result(f"{message} ({error.code})", "error"))
 
     def _result(self, text: str, outcome: str) -> dict[str, Any]:
         return {

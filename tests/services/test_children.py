@@ -13,6 +13,7 @@ from core.errors import Conflict, DomainError, Forbidden, InvalidInput, NotFound
 from engine.context import fold
 from engine.ports import LogEvent
 from sessions_app import eventlog
+from sessions_app.domain.fitting import fit_entries, size_of
 from sessions_app.domain.settings import PartialSettings
 from sessions_app.domain.vocabulary import AgentAccess, MemoryScope, Visibility
 from sessions_app.models import Session, Turn
@@ -395,6 +396,45 @@ def test_what_rests_and_was_told_is_not_read_for_a_wait(
         found = awaiting._with_work_or_news(turn)
     assert found == [new, busy]
     assert "agent_snapshot" not in queries[0]["sql"]
+
+
+@pytest.mark.parametrize("letter", ["a", "é", '"', "\n", "\x01", "\U0001f33f"])
+def test_what_is_told_of_many_children_fits_and_short_answers_stay_whole(
+    cast: Cast, settings: Any, letter: str
+) -> None:
+    settings.TOOL_EVENT_MAX_BYTES = 16_384
+    parent = make_session(cast)
+    children = [make_child(cast, parent, title="é" * 120) for _ in range(6)]
+    work(cast, children[0], "Short.")
+    for child in children[1:5]:
+        work(cast, child, letter * 9_000)
+    send(cast, children[5])
+    failed = Failed("provider_error", letter * 9_000)
+    attempts.finish_turn(lease=claim().lease, outcome=failed)
+    send(cast, parent)
+    call_wait(claim().lease, children)
+    text = told(parent, "agent.tool_result")[-1]["content"][0]["text"]
+    assert 16_000 <= len(text.encode()) <= 16_384
+    first, *others = orjson.loads(text)["results"]
+    assert (first["text"], first["title"], "truncated" in first) == ("Short.", "é" * 120, False)
+    assert all(other["truncated"] for other in others)
+    assert all(set(other["text"]) == {letter} for other in others[:4])
+    assert set(others[4]["error"]["message"]) == {letter}
+
+
+def test_a_hundred_children_fit_into_the_smallest_bound() -> None:
+    error = {"code": "provider_context_exceeded", "message": "é" * 900}
+    whole = {"session_id": "ses_" + "f" * 32, "title": "é" * 120, "status": "failed"}
+    entries = [{**whole, "error": error, "text": ""} for _ in range(awaiting.NAMED_MAX)]
+    assert size_of(fit_entries(entries, 32_768 - 2)) <= 32_768
+
+
+def test_a_refusal_does_not_repeat_all_that_was_asked_for(cast: Cast) -> None:
+    parent = make_session(cast)
+    draft = Call(parent.pk, 1, "call_1", "x").refusal(InvalidInput("unknown", "y" * 60_000))
+    text = draft.payload["content"][0]["text"]
+    assert len(text) < 2_100
+    assert text.endswith("(unknown)")
 
 
 def test_a_result_belongs_to_no_turn_of_the_parent(cast: Cast) -> None:

@@ -36,7 +36,7 @@ def record_effect(
         with transaction.atomic():
             draft = effect(session, turn)
     except DomainError as error:
-        draft = call.refusal(f"{error.message} ({error.code})")
+        draft = call.refusal(error)
     eventlog.append(
         session_id=session.pk,
         drafts=[draft],

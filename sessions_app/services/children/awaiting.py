@@ -50,7 +50,7 @@ def wait_for_children(
     if not children:
         raise InvalidInput("no_children", "No child session of this one has work.")
     if not unfinished:
-        return tell_results(call, children, results_of(parent.pk, children))
+        return tell_results(call, children, results_of(parent, children))
     expires_at = None
     if timeout_seconds is not None:
         expires_at = now() + timedelta(seconds=timeout_seconds)
@@ -82,7 +82,7 @@ def child_result(parent: Session, *, call: Call, named: str) -> Draft:
     """What became of one child, without waiting. Raises InvalidInput `unknown_child`."""
     (child,) = _named(parent, [named])
     if child.pk not in _unfinished([child]):
-        return tell_results(call, [child], results_of(parent.pk, [child]))
+        return tell_results(call, [child], results_of(parent, [child]))
     return call.result(describe(child, None))
 
 

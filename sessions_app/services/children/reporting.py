@@ -7,6 +7,7 @@ not at rest. The parent is not woken, unless a call of its turn waits for this c
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 
@@ -32,7 +33,7 @@ def report_rest(session: Session) -> None:
     if session.turns.filter(ended_at__isnull=True).exists():
         return
     turn = _deciding_turn(session)
-    parent = _held_parent(session)
+    parent = _held(session.parent_id)
     is_told = parent.status != SessionStatus.TERMINATED
     session.reported_turns, session.result_seq = session.turn_count, None
     if is_told:
@@ -49,11 +50,11 @@ def release_from_waits(session: Session) -> None:
     """
     if session.parent_id is None or not session.has_unreported_work:
         return
-    _release(_held_parent(session), session)
+    _release(_held(session.parent_id), session)
 
 
-def _held_parent(session: Session) -> Session:
-    return Session.objects.select_for_update(no_key=True).get(pk=session.parent_id)
+def _held(parent_id: UUID) -> Session:
+    return Session.objects.select_for_update(no_key=True).get(pk=parent_id)
 
 
 def _deciding_turn(session: Session) -> Turn:

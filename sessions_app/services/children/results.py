@@ -14,6 +14,7 @@ from django.conf import settings
 
 from sessions_app import eventlog
 from sessions_app.domain.events import Draft
+from sessions_app.domain.fitting import fit_entries, size_of
 from sessions_app.models import Session, Wait
 from sessions_app.services.calls import Call
 
@@ -21,10 +22,10 @@ TOLD_COLUMNS = ("title", "turn_count", "reported_turns", "result_seq", "archived
 RESULT_FIELDS = ("status", "text", "error", "truncated")
 
 
-def results_of(parent_id: UUID, children: Sequence[Session]) -> dict[UUID, Mapping[str, Any]]:
+def results_of(parent: Session, children: Sequence[Session]) -> dict[UUID, Mapping[str, Any]]:
     """The newest child.result of each child that has one, as the parent's log has it."""
     reported = {child.result_seq: child.pk for child in children if child.result_seq is not None}
-    events = eventlog.read_at(session_id=parent_id, seqs=reported.keys())
+    events = eventlog.read_at(session_id=parent.pk, seqs=reported.keys())
     return {reported[event.seq]: event.data for event in events}
 
 
@@ -33,7 +34,7 @@ def told_results(wait: Wait) -> Draft:
     named = [UUID(child) for child in wait.request["child_ids"]]
     ordered = Session.objects.filter(pk__in=named).order_by("created_at", "pk")
     children = list(ordered.only(*TOLD_COLUMNS))
-    results = results_of(wait.session_id, children)
+    results = results_of(wait.session, children)
     unfinished = [UUID(child) for child in wait.request["remaining"]]
     call = Call(wait.session_id, wait.tool_use_seq, wait.request["call_id"], wait.tool_name)
     return tell_results(call, children, results, unfinished)
@@ -47,10 +48,12 @@ def tell_results(
 ) -> Draft:
     """What the model is told of its children, as the result of the call."""
     finished = [child for child in children if child.pk not in unfinished]
-    told = {
-        "results": [describe(child, results.get(child.pk), len(finished)) for child in finished],
+    entries = [describe(child, results.get(child.pk)) for child in finished]
+    told: dict[str, Any] = {
+        "results": [],
         "unfinished": [child.public_id for child in children if child.pk in unfinished],
     }
+    told["results"] = fit_entries(entries, settings.TOOL_EVENT_MAX_BYTES - size_of(told))
     known = [
         results[child.pk]["id"]
         for child in finished
@@ -60,16 +63,11 @@ def tell_results(
     return call.result(told, child_result_ids=known, outcome=outcome)
 
 
-def describe(child: Session, result: Mapping[str, Any] | None, among: int = 1) -> dict[str, Any]:
-    """One child for the model, cut so that so many fit into one result."""
+def describe(child: Session, result: Mapping[str, Any] | None) -> dict[str, Any]:
+    """One child for the model."""
     told: dict[str, Any] = {"session_id": child.public_id, "title": child.title}
     if child.has_unreported_work:
         return {**told, "status": "unfinished" if child.archived_at is None else "archived"}
     if result is None:
         return {**told, "status": "no_result_yet"}
-    told |= {name: result[name] for name in RESULT_FIELDS if result.get(name)}
-    encoded = told.get("text", "").encode()
-    room = settings.TOOL_EVENT_MAX_BYTES // (2 * max(among, 1))
-    if len(encoded) > room:
-        told |= {"text": encoded[:room].decode(errors="ignore"), "truncated": True}
-    return told
+    return told | {name: result[name] for name in RESULT_FIELDS if result.get(name)}
