@@ -68,9 +68,10 @@ def delegation_tools() -> list[Tool]:
                 tool_use_id=call.tool_use_id,
                 new=_new_child(arguments),
             )
-            return call.result(
-                {"session_id": child.public_id, "title": child.title, "accepted": True}
-            )
+            told = {"session_id": child.public_id, "title": child.title, "accepted": True}
+            if child.title != arguments.title.strip():
+                told["title_clipped"] = True
+            return call.result(told)
 
         return Effect(do)
 

@@ -343,7 +343,10 @@ async def test_a_started_child_is_what_its_parent_is(talk: Talk, home: Path) -> 
         assert prompt["author"]["id"] == parent.public_id
 
 
-async def test_an_agent_does_no_more_than_its_initiator_may_now(talk: Talk, home: Path) -> None:
+@pytest.mark.parametrize("becomes", ["viewer", "nobody"])
+async def test_an_agent_does_no_more_than_its_initiator_may_now(
+    talk: Talk, home: Path, becomes: str
+) -> None:
     """Not what they might do when they sent the prompt."""
     turn = await talk.script(
         {"call": [{"tool": "probe.lookup", "args": {"sleep_ms": 600}}]},
@@ -353,9 +356,13 @@ async def test_an_agent_does_no_more_than_its_initiator_may_now(talk: Talk, home
     async with working(home):
         await talk.until_type("agent.tool_use")
         membership = talk.cast.member.workspace_memberships.filter(workspace=talk.cast.workspace)
-        await in_db_thread(membership.update, role="viewer")
+        if becomes == "viewer":
+            await in_db_thread(membership.update, role="viewer")
+        else:
+            await in_db_thread(membership.delete)
         await talk.ending(turn)
-        assert (await results(talk))[1].endswith("(missing_role)")
+        reason = "(missing_role)" if becomes == "viewer" else "(initiator_gone)"
+        assert (await results(talk))[1].endswith(reason)
         assert await child_ids(talk) == []
 
 
@@ -416,3 +423,13 @@ async def test_what_was_read_of_the_log_is_not_read_again_after_each_call(
     assert len(later) == 3
     assert all(later)
     assert later == sorted(later)
+
+
+async def test_an_agent_is_told_that_a_title_was_cut(talk: Talk, home: Path) -> None:
+    titles = ("Short", "x" * 130)
+    calls = [start({"say": "Fine."}, title=title) for title in titles]
+    async with working(home):
+        await talk.ending(await talk.script({"call": calls}, {"say": "Started."}))
+    short, long = await results(talk)
+    assert (short["title"], "title_clipped" in short) == ("Short", False)
+    assert (len(long["title"]), long["title_clipped"]) == (120, True)

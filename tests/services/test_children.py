@@ -594,3 +594,48 @@ def item_texts(session: Session) -> list[str]:
     ]
     history, _ = fold(logged, turn_id="trn_next", provider_id="")
     return [item.text for item in history]
+
+
+def test_what_a_deleted_child_said_is_told_all_the_same(cast: Cast) -> None:
+    """Its result is in the parent's log, which outlives it."""
+    parent = make_session(cast)
+    gone, busy, silent = (make_child(cast, parent, title=t) for t in ("Rates", "Ports", "Idle"))
+    send(cast, parent)
+    lease = claim().lease
+    work(cast, gone, "Rates are fine.")
+    send(cast, busy)
+    below = claim().lease
+    call_wait(lease, [gone, busy, silent])
+    for child in (gone, silent):
+        delete_session(access=cast.access("admin"), session_id=child.pk)
+    attempts.finish_turn(lease=below, outcome=Completed())
+    results = {each["session_id"]: each for each in answer_to(parent)["results"]}
+    assert results.keys() == {gone.public_id, busy.public_id, silent.public_id}
+    assert results[gone.public_id] == {
+        "session_id": gone.public_id,
+        "title": "Rates",
+        "status": "completed",
+        "text": "Rates are fine.",
+        "deleted": True,
+    }
+    assert results[silent.public_id]["status"] == "deleted"
+    newest = told(parent, "agent.tool_result")[-1]
+    assert set(newest["child_result_ids"]) == {each["id"] for each in told(parent)}
+
+
+def test_a_deleted_child_is_known_by_name_while_its_result_is(cast: Cast) -> None:
+    parent = make_session(cast)
+    gone, silent = make_child(cast, parent), make_child(cast, parent)
+    work(cast, gone, "First.")
+    work(cast, gone, "Second.")
+    for child in (gone, silent):
+        delete_session(access=cast.access("admin"), session_id=child.pk)
+    send(cast, parent)
+    lease = claim().lease
+    call_wait(lease, [gone])
+    (known,) = answer_to(parent)["results"]
+    assert (known["text"], known["deleted"]) == ("Second.", True)
+    call_wait(lease, [silent])
+    refused = told(parent, "agent.tool_result")[-1]
+    assert refused["is_error"]
+    assert silent.public_id in refused["content"][0]["text"]

@@ -6,7 +6,7 @@ parent, appends it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -25,6 +25,7 @@ from sessions_app.services.children.results import (
     TOLD_COLUMNS,
     describe,
     results_of,
+    results_of_deleted,
     tell_results,
 )
 
@@ -45,12 +46,16 @@ def wait_for_children(
     Children whose results are there are not waited for. Raises InvalidInput `unknown_child`,
     `no_children`.
     """
-    children = _with_work_or_news(turn) if named is None else _named(parent, named)
+    deleted: list[Mapping[str, Any]] = []
+    if named is None:
+        children = _with_work_or_news(turn)
+    else:
+        children, deleted = _named(parent, named)
     unfinished = _unfinished(children)
-    if not children:
+    if not (children or deleted):
         raise InvalidInput("no_children", "No child session of this one has work.")
     if not unfinished:
-        return tell_results(call, children, results_of(parent, children))
+        return tell_results(call, children, results_of(parent, children), deleted=deleted)
     expires_at = None
     if timeout_seconds is not None:
         expires_at = now() + timedelta(seconds=timeout_seconds)
@@ -63,7 +68,10 @@ def wait_for_children(
         tool_name=call.name,
         request={
             "call_id": call.call_id,
-            "child_ids": [child.pk.hex for child in children],
+            "child_ids": [
+                *(child.pk.hex for child in children),
+                *(_child_id(result["child_id"]).hex for result in deleted),
+            ],
             "remaining": [child.pk.hex for child in children if child.pk in unfinished],
         },
         expires_at=expires_at,
@@ -80,10 +88,10 @@ def wait_for_children(
 
 def child_result(parent: Session, *, call: Call, named: str) -> Draft:
     """What became of one child, without waiting. Raises InvalidInput `unknown_child`."""
-    (child,) = _named(parent, [named])
-    if child.pk not in _unfinished([child]):
-        return tell_results(call, [child], results_of(parent, [child]))
-    return call.result(describe(child, None))
+    children, deleted = _named(parent, [named])
+    if _unfinished(children):
+        return call.result(describe(children[0], None))
+    return tell_results(call, children, results_of(parent, children), deleted=deleted)
 
 
 def _children(parent_id: UUID) -> QuerySet[Session]:
@@ -92,13 +100,15 @@ def _children(parent_id: UUID) -> QuerySet[Session]:
     return children.order_by("created_at", "pk").only(*TOLD_COLUMNS)
 
 
-def _named(parent: Session, named: Sequence[str]) -> list[Session]:
+def _named(parent: Session, named: Sequence[str]) -> tuple[list[Session], list[Mapping[str, Any]]]:
+    """The children, and the last results of those that were deleted."""
     wanted = {_child_id(public_id): public_id for public_id in named}
     found = list(_children(parent.pk).filter(pk__in=wanted))
     missing = wanted.keys() - {child.pk for child in found}
-    if missing:
-        raise _unknown(wanted[pk] for pk in missing)
-    return found
+    deleted = results_of_deleted(parent.pk, missing)
+    if unknown := [result["child_id"] for result in deleted if "id" not in result]:
+        raise _unknown(unknown)
+    return found, deleted
 
 
 def _with_work_or_news(turn: Turn) -> list[Session]:

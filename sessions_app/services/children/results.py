@@ -12,6 +12,7 @@ from uuid import UUID
 
 from django.conf import settings
 
+from core.ids import Prefix, encode_id
 from sessions_app import eventlog
 from sessions_app.domain.events import Draft
 from sessions_app.domain.fitting import fit_entries, size_of
@@ -19,6 +20,7 @@ from sessions_app.models import Session, Wait
 from sessions_app.services.calls import Call
 
 TOLD_COLUMNS = ("title", "turn_count", "reported_turns", "result_seq", "archived_at")
+RESULTS_PAGE = 200
 RESULT_FIELDS = ("status", "text", "error", "truncated")
 
 
@@ -29,6 +31,23 @@ def results_of(parent: Session, children: Sequence[Session]) -> dict[UUID, Mappi
     return {reported[event.seq]: event.data for event in events}
 
 
+def results_of_deleted(parent_id: UUID, ids: Collection[UUID]) -> list[Mapping[str, Any]]:
+    """The newest child.result of each, from the parent's log, which outlives its children. Of one
+    that never reported only that it is gone.
+    """
+    if not ids:
+        return []
+    wanted = {encode_id(Prefix.SESSION, pk) for pk in ids}
+    found: dict[str, Mapping[str, Any]] = {}
+    after = 0
+    while page := eventlog.read_after(
+        session_id=parent_id, after=after, limit=RESULTS_PAGE, types=["child.result"]
+    ):
+        found |= {e.data["child_id"]: e.data for e in page if e.data["child_id"] in wanted}
+        after = page[-1].seq
+    return [found.get(each, {"child_id": each, "status": "deleted"}) for each in sorted(wanted)]
+
+
 def told_results(wait: Wait) -> Draft:
     """The result of a call that waited for children."""
     named = [UUID(child) for child in wait.request["child_ids"]]
@@ -36,8 +55,9 @@ def told_results(wait: Wait) -> Draft:
     children = list(ordered.only(*TOLD_COLUMNS))
     results = results_of(wait.session, children)
     unfinished = [UUID(child) for child in wait.request["remaining"]]
+    deleted = results_of_deleted(wait.session_id, set(named) - {child.pk for child in children})
     call = Call(wait.session_id, wait.tool_use_seq, wait.request["call_id"], wait.tool_name)
-    return tell_results(call, children, results, unfinished)
+    return tell_results(call, children, results, unfinished, deleted)
 
 
 def tell_results(
@@ -45,10 +65,14 @@ def tell_results(
     children: Sequence[Session],
     results: Mapping[UUID, Mapping[str, Any]],
     unfinished: Collection[UUID] = (),
+    deleted: Sequence[Mapping[str, Any]] = (),
 ) -> Draft:
-    """What the model is told of its children, as the result of the call."""
+    """What the model is told of its children, as the result of the call. `deleted`: the last that
+    was heard of those that are no more.
+    """
     finished = [child for child in children if child.pk not in unfinished]
     entries = [describe(child, results.get(child.pk)) for child in finished]
+    entries += [_describe_deleted(result) for result in deleted]
     told: dict[str, Any] = {
         "results": [],
         "unfinished": [child.public_id for child in children if child.pk in unfinished],
@@ -59,6 +83,7 @@ def tell_results(
         for child in finished
         if child.pk in results and not child.has_unreported_work
     ]
+    known += [result["id"] for result in deleted if "id" in result]
     outcome = "expired" if unfinished else "ok"
     return call.result(told, child_result_ids=known, outcome=outcome)
 
@@ -70,4 +95,9 @@ def describe(child: Session, result: Mapping[str, Any] | None) -> dict[str, Any]
         return {**told, "status": "unfinished" if child.archived_at is None else "archived"}
     if result is None:
         return {**told, "status": "no_result_yet"}
+    return told | {name: result[name] for name in RESULT_FIELDS if result.get(name)}
+
+
+def _describe_deleted(result: Mapping[str, Any]) -> dict[str, Any]:
+    told = {"session_id": result["child_id"], "title": result.get("title", ""), "deleted": True}
     return told | {name: result[name] for name in RESULT_FIELDS if result.get(name)}

@@ -61,7 +61,7 @@ def spawn_child(
 def initiator_of(turn: Turn) -> Access:
     """What the person or key behind the turn may do now. Raises Forbidden `initiator_gone`."""
     access = access_of(user_id=turn.author_id, key_id=turn.author_key_id)
-    if access is None:
+    if access is None or turn.session.workspace_id not in access.grants:
         raise Forbidden(
             "initiator_gone", "Whoever sent this turn's prompt may act here no more; stop here."
         )
