@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from sessions_app.eventlog import StoredEvent
 from sessions_app.models import Session, Turn
 from sessions_app.selectors import get_session
 from sessions_app.services import attempts
+from sessions_app.services.archiving import delete_session
 from sessions_app.services.calls import Call
 from sessions_app.services.cancelling import cancel_session
 from sessions_app.services.children.spawning import NewChild, spawn_child
@@ -363,6 +365,34 @@ async def test_a_cancel_ends_a_working_tree_and_no_call_comes_after(talk: Talk, 
         assert len(probe_lines(home)) == lines
         assert time.monotonic() - began < 5
         assert await talk.events("child.result") == []
+
+
+async def test_deleting_a_tree_makes_every_worker_below_quiet_at_once(
+    talk: Talk, home: Path
+) -> None:
+    """Each hears it by a hint: its next heartbeat, which would tell too, is far away."""
+    late = {"call": [{"tool": "probe.append", "args": {"line": "late", "sleep_ms": 3_000}}]}
+    async with AsyncExitStack() as stack:
+        workers = [
+            await stack.enter_async_context(working(home, concurrency=1, heartbeat_seconds=8))
+            for _ in range(4)
+        ]
+        await talk.script({"call": [start(late), start({"call": [start(late)]}, late)]}, late)
+        await talk.until_type("child.started", 2)
+        nested = await child(talk, 1)
+        await nested.until_type("child.started")
+        for each in (talk, await child(talk), nested, await child(nested)):
+            await each.until(lambda events: any(e.get("name") == "probe.append" for e in events))
+        assert [len(worker._running) for worker in workers] == [1] * 4
+        owner = await in_db_thread(talk.cast.access, "owner")
+        await in_db_thread(delete_session, access=owner, session_id=talk.session.pk, stop=True)
+        deleted_at = time.monotonic()
+        while any(worker._running for worker in workers):
+            assert time.monotonic() - deleted_at < 0.5
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(3)
+    assert probe_lines(home) == []
+    assert not await in_db_thread(Session.objects.exists)
 
 
 def tree_statuses(top: Session) -> list[str]:

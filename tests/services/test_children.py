@@ -263,8 +263,10 @@ def test_deleting_takes_the_tree(cast: Cast) -> None:
     child = make_child(cast, parent)
     send(cast, make_child(cast, child))
     admin = cast.access("admin")
-    with pytest.raises(Conflict):
+    with pytest.raises(Conflict) as refused:
         delete_session(access=admin, session_id=child.pk)
+    assert refused.value.code == "target_working"
+    assert refused.value.details["sessions_below"] == 1
     delete_session(access=admin, session_id=child.pk, stop=True)
     assert list(Session.objects.values_list("pk", flat=True)) == [parent.pk]
     assert verify_session(session_id=parent.pk) == []
