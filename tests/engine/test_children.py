@@ -15,7 +15,7 @@ from django.db.models import Q
 from core.db import in_db_thread
 from core.ids import Prefix, decode_id, parse_event_id
 from sessions_app.domain.events import Draft
-from sessions_app.domain.vocabulary import TERMINAL_TURN
+from sessions_app.domain.vocabulary import TERMINAL_TURN, Visibility
 from sessions_app.eventlog import StoredEvent
 from sessions_app.models import Session, Turn
 from sessions_app.selectors import get_session
@@ -24,9 +24,11 @@ from sessions_app.services.archiving import delete_session
 from sessions_app.services.calls import Call
 from sessions_app.services.cancelling import cancel_session
 from sessions_app.services.children.spawning import NewChild, spawn_child
+from sessions_app.services.model_settings import RequestedSettings
 from sessions_app.services.waits import Confirmation, confirm_call
 from tests.engine.conftest import Talk, probe_lines, working
 from tests.engine.test_recovery import DeadWorker
+from tests.factories import Cast, make_session
 
 WAIT = {"tool": "session.wait_children", "args": {}}
 
@@ -423,3 +425,30 @@ async def test_what_was_read_of_the_log_is_not_read_again_after_each_call(
     assert len(later) == 3
     assert all(later)
     assert later == sorted(later)
+
+
+async def test_a_private_agent_is_told_that_no_private_child_may_be_made_any_more(
+    committed_cast: Cast, home: Path
+) -> None:
+    """Of a session that stays private although new ones are no longer allowed."""
+
+    def private() -> Talk:
+        allow_private(committed_cast, True)
+        requested = RequestedSettings(model="demo/scripted")
+        made = make_session(committed_cast, visibility=Visibility.PRIVATE, requested=requested)
+        allow_private(committed_cast, False)
+        return Talk(committed_cast, made)
+
+    talk = await in_db_thread(private)
+    async with working(home):
+        turn = await talk.script({"call": [start({"say": "Never."})]}, {"say": "Then alone."})
+        assert (await talk.ending(turn))["type"] == "turn.completed"
+    (refused,) = await talk.events("agent.tool_result")
+    assert refused["is_error"]
+    assert "does not allow" in refused["content"][0]["text"]
+    assert await talk.events("child.started") == []
+
+
+def allow_private(cast: Cast, is_allowed: bool) -> None:
+    cast.organization.allows_private_sessions = is_allowed
+    cast.organization.save()

@@ -95,6 +95,32 @@ def test_a_child_is_never_wider(cast: Cast, fields: dict[str, Any], code: str, p
     assert told(parent, "child.started") == []
 
 
+def test_where_private_sessions_are_no_longer_allowed_a_private_one_gets_no_new_child(
+    cast: Cast,
+) -> None:
+    """Nor a wider one: what is there stays private, what would be new is refused."""
+    allow_private(cast)
+    parent = make_session(cast, visibility=Visibility.PRIVATE)
+    child = make_child(cast, parent)
+    cast.organization.allows_private_sessions = False
+    cast.organization.save()
+    for above in (parent, child):
+        for fields in (
+            {},
+            {"visibility": Visibility.PRIVATE},
+            {"visibility": Visibility.WORKSPACE},
+        ):
+            with pytest.raises(Forbidden) as refused:
+                make_child(cast, above, **fields)
+            assert (refused.value.code, refused.value.param) == (
+                "private_not_allowed",
+                "visibility",
+            )
+    parent.refresh_from_db()
+    assert (parent.visibility, parent.children.count()) == ("private", 1)
+    assert told(parent, "child.started")[-1]["child_id"] == child.public_id
+
+
 def test_a_private_parent_has_private_children_of_the_same_person(cast: Cast) -> None:
     allow_private(cast)
     parent = make_session(cast, visibility=Visibility.PRIVATE)
