@@ -11,7 +11,7 @@ from engine.context import fold
 from engine.ports import LogEvent
 from sessions_app import eventlog
 from sessions_app.domain.vocabulary import AgentAccess, MemoryScope, Visibility
-from sessions_app.models import Session
+from sessions_app.models import Session, Wait
 from sessions_app.selectors import get_session, list_queue
 from sessions_app.services import attempts
 from sessions_app.services.archiving import archive_session, delete_session, unarchive_session
@@ -25,9 +25,10 @@ from sessions_app.services.interruption import interrupt_session
 from sessions_app.services.queueing import QueuedTurn, delete_queued
 from sessions_app.services.sessions import EndUser
 from sessions_app.services.verification import verify_session
-from sessions_app.tree import list_children, read_tree
+from sessions_app.tree import find_askers, list_children, read_tree
 from tests.factories import WORKER_TOKEN, Cast, claim, make_session, message, send
 from tests.services.test_turn_machine import call as tool_use
+from tests.services.test_waits import Asking
 
 
 def make_child(cast: Cast, parent: Session, *, by: str = "member", **fields: Any) -> Session:
@@ -327,6 +328,28 @@ def test_a_tree_costs_the_same_whatever_its_size(
         read_tree(access=access, session_id=middle.pk)
     with django_assert_num_queries(2):
         list_children(access=access, session_id=root.pk)
+
+
+def test_the_session_that_has_asked_longest_is_named_however_much_is_asked(
+    cast: Cast, django_assert_num_queries: Any
+) -> None:
+    roots = [make_session(cast), make_session(cast)]
+    first = make_child(cast, roots[0])
+    middle = make_child(cast, roots[0])
+    inner, gone, other = (make_child(cast, each) for each in (middle, middle, roots[1]))
+    for session in (gone, first, inner, other):
+        Asking(cast, session).approval()
+    asked = Wait.objects.get(session=inner)
+    fields = {f.attname: getattr(asked, f.attname) for f in Wait._meta.fields if f.name != "id"}
+    Wait.objects.bulk_create(
+        Wait(**{**fields, "event_seq": 1_000 + number}) for number in range(300)
+    )
+    archive_session(access=cast.access("member"), session_id=gone.pk, stop=True)
+    access = cast.access("viewer")
+    with django_assert_num_queries(2):
+        askers = find_askers(access=access, sessions=[*roots, middle, inner])
+    assert askers == {roots[0].pk: first, middle.pk: inner, roots[1].pk: other}
+    assert find_askers(access=cast.access("outsider"), sessions=roots) == {}
 
 
 def test_a_fork_keeps_what_its_source_was_told_of_its_children(cast: Cast) -> None:
