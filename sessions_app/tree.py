@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from django.conf import settings
 from django.db.models import OuterRef, Subquery
 from django.db.models.functions import Coalesce
 
@@ -14,8 +15,6 @@ from sessions_app.listing import Archived, SessionPage, SessionQuery, list_sessi
 from sessions_app.models import Session, Wait
 from sessions_app.models.wait import ASKS_PEOPLE
 from sessions_app.selectors import get_session
-
-TREE_MAX_SESSIONS = 500
 
 
 @dataclass(slots=True)
@@ -68,14 +67,14 @@ def read_tree(*, access: Access, session_id: UUID) -> Tree:
     above = list(rows.filter(pk__in=session.ancestor_ids).order_by("depth"))
     below = rows.below(session).filter(archived_at__isnull=True)
     # From the top down: what is cut off never leaves a child without its parent.
-    found = list(below.order_by("depth", "created_at", "pk")[: TREE_MAX_SESSIONS + 1])
+    found = list(below.order_by("depth", "created_at", "pk")[: settings.TREE_MAX_SESSIONS + 1])
     nodes = {session.pk: Node(session)}
-    for child in found[:TREE_MAX_SESSIONS]:
+    for child in found[: settings.TREE_MAX_SESSIONS]:
         parent = nodes.get(child.parent_id or child.pk)
         if parent is not None:  # below an archived one nothing is shown
             nodes[child.pk] = Node(child)
             parent.children.append(nodes[child.pk])
-    return Tree(above, nodes[session.pk], len(found) > TREE_MAX_SESSIONS)
+    return Tree(above, nodes[session.pk], len(found) > settings.TREE_MAX_SESSIONS)
 
 
 def list_ancestors(*, access: Access, session: Session) -> list[Session]:

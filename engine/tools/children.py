@@ -17,6 +17,7 @@ from sessions_app.services.children.awaiting import child_result, wait_for_child
 from sessions_app.services.children.spawning import NewChild, spawn_child
 from sessions_app.services.model_settings import RequestedSettings
 
+# Both stand in the tools' own schemas, which the model is shown: constants, not settings.
 NAMED_MAX = 100
 TIMEOUT_MAX_SECONDS = 30 * 24 * 3_600
 
