@@ -285,6 +285,11 @@ PAGE_MAX_BYTES = env.number("PAGE_MAX_BYTES", 1_048_576, minimum=65_536)
 CHILD_MAX_DEPTH = env.number("CHILD_MAX_DEPTH", 3, minimum=0)  # below a root session
 CHILDREN_MAX_LIVE = env.number("CHILDREN_MAX_LIVE", 32, minimum=1)  # of one session, unfinished
 CHILD_RESULT_MAX_CHARACTERS = env.number("CHILD_RESULT_MAX_CHARACTERS", 16_000, minimum=100)
+TREE_MAX_SESSIONS = env.number("TREE_MAX_SESSIONS", 500, minimum=1)  # read below one at once
+# Of one response of a model. Longer text is ended there; beyond the others it is refused whole.
+RESPONSE_MAX_CHARACTERS = env.number("RESPONSE_MAX_CHARACTERS", 400_000, minimum=1_000)
+RESPONSE_MAX_CALLS = env.number("RESPONSE_MAX_CALLS", 128, minimum=1)
+RESPONSE_MAX_ARGUMENT_BYTES = env.number("RESPONSE_MAX_ARGUMENT_BYTES", 524_288, minimum=1_024)
 QUEUE_MAX_TURNS = env.number("QUEUE_MAX_TURNS", 1_000, minimum=1)
 DATA_UPLOAD_MAX_MEMORY_SIZE = env.number("BODY_MAX_BYTES", 2_097_152, minimum=65_536)
 KEY_LIFETIME_DAYS = env.number("KEY_LIFETIME_DAYS", 90, minimum=1)

@@ -6,6 +6,7 @@ from django.conf import settings
 
 from engine.database import RETURN_SECONDS
 from engine.loop import Limits
+from engine.response import ResponseBounds
 from engine.tools.registry import ToolRegistry, build_registry
 from engine.worker import WorkerSettings
 
@@ -21,7 +22,13 @@ def worker_settings() -> WorkerSettings:
         flush_characters=settings.JOURNAL_FLUSH_BYTES,
         return_grace_seconds=settings.HEARTBEAT_SECONDS + RETURN_SECONDS,
         limits=Limits(
-            tries=settings.PROVIDER_MAX_TRIES, tool_event_max_bytes=settings.TOOL_EVENT_MAX_BYTES
+            tries=settings.PROVIDER_MAX_TRIES,
+            tool_event_max_bytes=settings.TOOL_EVENT_MAX_BYTES,
+            response=ResponseBounds(
+                characters=settings.RESPONSE_MAX_CHARACTERS,
+                calls=settings.RESPONSE_MAX_CALLS,
+                argument_bytes=settings.RESPONSE_MAX_ARGUMENT_BYTES,
+            ),
         ),
     )
 

@@ -47,7 +47,7 @@ from engine.ports import (
     TurnTask,
     Waiting,
 )
-from engine.response import Response, read_response, seal
+from engine.response import Response, ResponseBounds, read_response, seal
 
 T = TypeVar("T")
 
@@ -62,6 +62,7 @@ class Limits:
     retry_after_max: float = 900.0
     steps: int = 500
     tool_event_max_bytes: int = 65_536
+    response: ResponseBounds = field(default_factory=ResponseBounds)
 
 
 class _Stopping(Exception):
@@ -153,7 +154,9 @@ class TurnLoop:
             tools=tuple(self.tools.offered(model)),
             position=state.position,
         )
-        return await read_response(provider.stream(request), log=self.log, clock=self.clock)
+        return await read_response(
+            provider.stream(request), log=self.log, clock=self.clock, bounds=self.limits.response
+        )
 
     async def _pause_or_fail(
         self, error: ProviderError, state: TurnState, task: TurnTask

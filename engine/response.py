@@ -24,11 +24,18 @@ from engine.ports import (
     Usage,
 )
 
-# A response longer than this is ended by us: no model writes it on purpose.
-RESPONSE_MAX_CHARACTERS = 400_000
-# Beyond either the response is refused whole: running a part of what was asked for may do harm.
-CALLS_PER_RESPONSE_MAX = 128
-ARGUMENTS_PER_RESPONSE_MAX_BYTES = 524_288
+
+@dataclass(frozen=True, slots=True)
+class ResponseBounds:
+    """Of one response; see the settings of the same names.
+
+    Text beyond `characters` is ended by us: no model writes that on purpose. Beyond `calls` or
+    `argument_bytes` the response is refused whole: running a part of it may do harm.
+    """
+
+    characters: int = 400_000
+    calls: int = 128
+    argument_bytes: int = 524_288
 
 
 @dataclass(slots=True)
@@ -70,7 +77,11 @@ class Response:
 
 
 async def read_response(
-    parts: AsyncGenerator[StreamPart, None], *, log: TurnLog, clock: Clock
+    parts: AsyncGenerator[StreamPart, None],
+    *,
+    log: TurnLog,
+    clock: Clock,
+    bounds: ResponseBounds,
 ) -> Response:
     """Stream the parts into `log`. Raises ProviderError, also where the stream was cut off, and
     with `too_many_calls` where it asks for more than one response may.
@@ -91,12 +102,12 @@ async def read_response(
                 case ToolCall():
                     calls.append(part)
                     argument_bytes += len(part.arguments.encode(errors="surrogatepass"))
-                    _require_room(len(calls), argument_bytes)
+                    _require_room(bounds, len(calls), argument_bytes)
                 case Usage():
                     usage = part
                 case Finish():
                     finish = part
-            if text.length + thinking.length > RESPONSE_MAX_CHARACTERS:
+            if text.length + thinking.length > bounds.characters:
                 finish = Finish("length")
                 break
     if finish is None:
@@ -113,8 +124,8 @@ async def read_response(
     )
 
 
-def _require_room(calls: int, argument_bytes: int) -> None:
-    if calls > CALLS_PER_RESPONSE_MAX or argument_bytes > ARGUMENTS_PER_RESPONSE_MAX_BYTES:
+def _require_room(bounds: ResponseBounds, calls: int, argument_bytes: int) -> None:
+    if calls > bounds.calls or argument_bytes > bounds.argument_bytes:
         raise provider_error("too_many_calls")
 
 

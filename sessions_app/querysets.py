@@ -13,16 +13,17 @@ from orgs.access import Access
 from orgs.roles import Action
 from sessions_app.domain.vocabulary import Visibility
 
+# `models.wait.ASKS_PEOPLE`, in SQL.
+ASKS = "wait.status = 'open' AND wait.kind <> 'children'"
 # What stands below a session is found by its root, so a session without children costs one probe.
-OPEN_WAITS = """
+OPEN_WAITS = f"""
 (SELECT count(*) FROM sessions_app_wait AS wait
- WHERE wait.session_id = {row}.id AND wait.status = 'open' AND wait.kind <> 'children')
+ WHERE wait.session_id = {{row}}.id AND {ASKS})
 + (SELECT count(*) FROM sessions_app_session AS below
    JOIN sessions_app_wait AS wait ON wait.session_id = below.id
-   WHERE below.root_id = coalesce({row}.root_id, {row}.id) AND below.archived_at IS NULL
-     AND below.ancestor_ids @> ARRAY[{row}.id]
-     AND wait.status = 'open' AND wait.kind <> 'children')
-"""
+   WHERE below.root_id = coalesce({{row}}.root_id, {{row}}.id) AND below.archived_at IS NULL
+     AND below.ancestor_ids @> ARRAY[{{row}}.id] AND {ASKS})
+"""  # noqa: S608 (constants alone)
 WORKS_BELOW = """
 EXISTS (SELECT 1 FROM sessions_app_session AS below
         WHERE below.root_id = coalesce({row}.root_id, {row}.id) AND below.archived_at IS NULL

@@ -6,16 +6,15 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.conf import settings
+from django.db.models import OuterRef, Subquery
+from django.db.models.functions import Coalesce
 
 from orgs.access import Access
-from sessions_app.domain.vocabulary import WaitKind, WaitStatus
 from sessions_app.listing import Archived, SessionPage, SessionQuery, list_sessions
 from sessions_app.models import Session, Wait
+from sessions_app.models.wait import ASKS_PEOPLE
 from sessions_app.selectors import get_session
-
-TREE_MAX_SESSIONS = 500
-ASKS_LOOKED_AT = 200
 
 
 @dataclass(slots=True)
@@ -68,14 +67,14 @@ def read_tree(*, access: Access, session_id: UUID) -> Tree:
     above = list(rows.filter(pk__in=session.ancestor_ids).order_by("depth"))
     below = rows.below(session).filter(archived_at__isnull=True)
     # From the top down: what is cut off never leaves a child without its parent.
-    found = list(below.order_by("depth", "created_at", "pk")[: TREE_MAX_SESSIONS + 1])
+    found = list(below.order_by("depth", "created_at", "pk")[: settings.TREE_MAX_SESSIONS + 1])
     nodes = {session.pk: Node(session)}
-    for child in found[:TREE_MAX_SESSIONS]:
+    for child in found[: settings.TREE_MAX_SESSIONS]:
         parent = nodes.get(child.parent_id or child.pk)
         if parent is not None:  # below an archived one nothing is shown
             nodes[child.pk] = Node(child)
             parent.children.append(nodes[child.pk])
-    return Tree(above, nodes[session.pk], len(found) > TREE_MAX_SESSIONS)
+    return Tree(above, nodes[session.pk], len(found) > settings.TREE_MAX_SESSIONS)
 
 
 def list_ancestors(*, access: Access, session: Session) -> list[Session]:
@@ -90,22 +89,31 @@ def list_ancestors(*, access: Access, session: Session) -> list[Session]:
 def list_asks_below(*, access: Access, session: Session, limit: int) -> list[Wait]:
     """What the sessions below one ask people and nobody has decided, oldest first."""
     below = Session.objects.visible_to(access).below(session).filter(archived_at__isnull=True)
-    asked = _open_asks().filter(session__in=below)
+    asked = Wait.objects.filter(ASKS_PEOPLE, session__in=below)
     return list(asked.select_related("session").order_by("pk")[:limit])
 
 
 def find_askers(*, access: Access, sessions: Collection[Session]) -> dict[UUID, Session]:
-    """For each of these, the session below it that has asked people longest. One query, or none."""
+    """For each of these, the session below it that has asked people longest, however much is
+    asked there. Two queries, or none.
+    """
     if not sessions:
         return {}
-    roots = {session.root_id or session.pk for session in sessions}
     seen = Session.objects.visible_to(access)
-    below = seen.filter(root_id__in=roots, archived_at__isnull=True)
-    asked = _open_asks().filter(session__in=below).select_related("session").order_by("-pk")
-    askers: dict[UUID, Session] = {}
-    for wait in asked[:ASKS_LOOKED_AT]:
-        askers |= dict.fromkeys(wait.session.ancestor_ids, wait.session)
-    return askers
+    below = seen.filter(
+        root_id=Coalesce(OuterRef(OuterRef("root_id")), OuterRef(OuterRef("pk"))),
+        ancestor_ids__contains=[OuterRef(OuterRef("pk"))],
+        archived_at__isnull=True,
+    )
+    longest = Wait.objects.filter(ASKS_PEOPLE, session__in=below).order_by("pk")
+    asked = seen.filter(pk__in=[session.pk for session in sessions])
+    asker_of = dict(
+        asked.annotate(asker_id=Subquery(longest.values("session_id")[:1])).values_list(
+            "pk", "asker_id"
+        )
+    )
+    askers = seen.in_bulk(list(filter(None, asker_of.values())))
+    return {pk: askers[asker] for pk, asker in asker_of.items() if asker in askers}
 
 
 def count_archived_below(*, access: Access, session_id: UUID) -> int:
@@ -113,7 +121,3 @@ def count_archived_below(*, access: Access, session_id: UUID) -> int:
     session = get_session(access=access, session_id=session_id)
     below = Session.objects.visible_to(access).below(session)
     return below.filter(archived_at__isnull=False, archiving_id=session.archiving_id).count()
-
-
-def _open_asks() -> QuerySet[Wait]:
-    return Wait.objects.filter(status=WaitStatus.OPEN).exclude(kind=WaitKind.CHILDREN)

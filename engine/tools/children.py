@@ -17,6 +17,7 @@ from sessions_app.services.children.awaiting import NAMED_MAX, child_result, wai
 from sessions_app.services.children.spawning import NewChild, spawn_child
 from sessions_app.services.model_settings import RequestedSettings
 
+# Stands in the tool's own schema, which the model is shown: a constant, not a setting.
 TIMEOUT_MAX_SECONDS = 30 * 24 * 3_600
 
 
@@ -68,10 +69,7 @@ def delegation_tools() -> list[Tool]:
                 tool_use_id=call.tool_use_id,
                 new=_new_child(arguments),
             )
-            told = {"session_id": child.public_id, "title": child.title, "accepted": True}
-            if child.title != arguments.title.strip():
-                told["title_clipped"] = True
-            return call.result(told)
+            return call.result(_accepted(child, arguments))
 
         return Effect(do)
 
@@ -105,6 +103,11 @@ def delegation_tools() -> list[Tool]:
         function_tool("session.wait_children", WaitChildren, wait, repeatable=True),
         function_tool("session.result", AskResult, result, repeatable=True),
     ]
+
+
+def _accepted(child: Session, arguments: StartChild) -> dict[str, Any]:
+    told = {"session_id": child.public_id, "title": child.title, "accepted": True}
+    return told | ({"title_clipped": True} if child.title != arguments.title.strip() else {})
 
 
 def _find_problem(arguments: StartChild) -> str | None:

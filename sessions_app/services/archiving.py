@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -14,8 +15,14 @@ from sessions_app import eventlog
 from sessions_app.domain.events import Draft
 from sessions_app.domain.turns import TurnCommand
 from sessions_app.domain.vocabulary import AGENT_ORIGIN_TYPE, TurnStatus, Visibility
-from sessions_app.eventlog.announce import announce, announce_rows
-from sessions_app.models import Session
+from sessions_app.eventlog.announce import (
+    announce,
+    announce_attempt,
+    announce_rows,
+    announce_waits,
+)
+from sessions_app.models import Session, Wait
+from sessions_app.models.wait import ASKS_PEOPLE
 from sessions_app.selectors import Lock, get_session
 from sessions_app.services.children.reporting import release_from_waits, report_rest
 from sessions_app.services.ending import (
@@ -92,13 +99,17 @@ def delete_session(*, access: Access, session_id: UUID, stop: bool = False) -> N
     session = get_session(access=access, session_id=session_id, lock=Lock.WITH_PARENT)
     access.require(Action.SESSION_ADMINISTER, session.workspace_id, maker_id=session.maker_id)
     _require_not_agents_own(session)
-    doomed = [session, *lock_tree(session)]
+    below = lock_tree(session)
+    doomed = [session, *below]
     if any(each.is_at_work for each in doomed) and not stop:
         raise Conflict(
             "target_working",
             "This session or one below it is working; stop it first, or delete it with stop=true.",
+            details=_told_of(session, below),
         )
+    # It may have a parent to report to; those below have not.
     _stop_work(session, access)
+    _silence(below)
     for each in reversed(doomed):
         _erase(each)
 
@@ -110,6 +121,18 @@ def _keep_held(session: Session, access: Access) -> None:
     session.refresh_from_db()
     if not session.is_paused and session.turns.filter(status=TurnStatus.QUEUED).exists():
         hold_tree(session, access=access)
+
+
+def _silence(doomed: list[Session]) -> None:
+    """The workers of a tree that is about to be erased stop at once, and inboxes drop what it asks.
+
+    From the top down. Nothing is written: nobody could read it.
+    """
+    for session in doomed:
+        if session.live_attempt_id is not None:
+            announce_attempt(attempt_id=session.live_attempt_id)
+    if Wait.objects.filter(ASKS_PEOPLE, session__in=doomed).exists():
+        announce_waits(session=doomed[0])
 
 
 def _erase(session: Session) -> None:
@@ -158,18 +181,24 @@ def _require_may_stop(access: Access, session: Session, below: list[Session], st
         raise Conflict(
             "target_working",
             "This session is working. Ask a person to stop it, or leave it running.",
+            details=_told_of(session, below),
         )
     if not stop:
         raise Conflict(
             "target_working",
             "This session is working. Stop its current task and archive it, or keep it open.",
-            details={
-                "session_id": session.public_id,
-                "title": session.title,
-                "queued_prompts": session.turns.filter(status=TurnStatus.QUEUED).count(),
-                "sessions_below": len(below),
-            },
+            details=_told_of(session, below),
         )
+
+
+def _told_of(session: Session, below: list[Session]) -> dict[str, Any]:
+    """What would end: for the question that is asked before it does."""
+    return {
+        "session_id": session.public_id,
+        "title": session.title,
+        "queued_prompts": session.turns.filter(status=TurnStatus.QUEUED).count(),
+        "sessions_below": len(below),
+    }
 
 
 def _require_not_agents_own(session: Session) -> None:

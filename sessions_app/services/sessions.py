@@ -99,13 +99,13 @@ def create_session(*, access: Access, new: NewSession) -> Session:
     access.require(Action.SESSION_CREATE, new.workspace_id)
     title = require_title(new.title)
     metadata = require_metadata(new.metadata)
-    if new.visibility is Visibility.PRIVATE:
-        require_private_allowed(access=access, organization_id=grant.organization_id)
     parent = None
     if new.parent_id is not None:
         parent = hold_for_child(
             access=access, parent_id=new.parent_id, workspace_id=new.workspace_id
         )
+    if Visibility.PRIVATE in {new.visibility, parent.visibility if parent else None}:
+        require_private_allowed(access=access, organization_id=grant.organization_id)
     origin = _require_origin(new, parent)
     reach = _reach(new, parent)
     agent, snapshot = _agent(new, parent)

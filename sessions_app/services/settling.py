@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from uuid import UUID
 
 from django.db import transaction
@@ -52,17 +52,24 @@ def _status(session: Session, turn: Turn) -> list[Draft]:
     return [Draft("session.status_running")]
 
 
-def expire_waits() -> int:
-    """Closes waits whose time is over, each in a transaction of its own. Returns how many."""
+def expire_waits(*, after_each: Callable[[], None] = lambda: None) -> int:
+    """Closes waits whose time is over, each in a transaction of its own. Returns how many.
+
+    One whose session is held by somebody is left for the next run.
+    """
     due = Wait.objects.filter(status=WaitStatus.OPEN, expires_at__lte=Now())
-    found = list(due.order_by("expires_at").values_list("pk", "session_id")[:EXPIRED_AT_ONCE])
-    return sum(_expire(wait_id, session_id) for wait_id, session_id in found)
+    closed_waits = 0
+    for found in due.order_by("expires_at").values_list("pk", "session_id")[:EXPIRED_AT_ONCE]:
+        closed_waits += _expire(*found)
+        after_each()
+    return closed_waits
 
 
 @transaction.atomic
 def _expire(wait_id: UUID, session_id: UUID) -> bool:
-    """False where an answer, or the turn's end, came first."""
-    session = Session.objects.select_for_update(no_key=True).filter(pk=session_id).first()
+    """False where an answer, or the turn's end, came first, or may be just about to."""
+    free = Session.objects.select_for_update(no_key=True, skip_locked=True)
+    session = free.filter(pk=session_id).first()
     wait = Wait.objects.filter(pk=wait_id, status=WaitStatus.OPEN).select_related("turn").first()
     if session is None or wait is None:
         return False

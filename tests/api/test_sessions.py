@@ -224,8 +224,13 @@ def test_a_working_session_is_deleted_with_stop_alone(cast: Cast, caller) -> Non
     session = make_session(cast)
     send(cast, session)
     path = f"/v1/sessions/{session.public_id}"
+    make_session(cast, parent_id=session.pk)
     owner = caller("owner")
-    assert refusal(owner.delete(path)) == (409, "target_working", None)
+    refused = owner.delete(path)
+    assert refusal(refused) == (409, "target_working", None)
+    details = refused.json()["error"]["details"]
+    assert (details["queued_prompts"], details["sessions_below"]) == (1, 1)
+    assert owner.post(f"{path}/archive").json()["error"]["details"] == details
     assert refusal(owner.delete(f"{path}?stop=yes")) == (400, "invalid_type", "stop")
     assert owner.delete(f"{path}?stop=true").status_code == 200
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +15,21 @@ from django.db.models import Q
 from core.db import in_db_thread
 from core.ids import Prefix, decode_id, parse_event_id
 from sessions_app.domain.events import Draft
-from sessions_app.domain.vocabulary import TERMINAL_TURN
+from sessions_app.domain.vocabulary import TERMINAL_TURN, Visibility
 from sessions_app.eventlog import StoredEvent
 from sessions_app.models import Session, Turn
 from sessions_app.selectors import get_session
 from sessions_app.services import attempts
-from sessions_app.services.archiving import archive_session
+from sessions_app.services.archiving import archive_session, delete_session
 from sessions_app.services.calls import Call
 from sessions_app.services.cancelling import cancel_session
 from sessions_app.services.children.spawning import NewChild, spawn_child
 from sessions_app.services.holding import pause_session
+from sessions_app.services.model_settings import RequestedSettings
 from sessions_app.services.waits import Confirmation, confirm_call
 from tests.engine.conftest import Talk, probe_lines, working
 from tests.engine.test_recovery import DeadWorker
+from tests.factories import Cast, make_session
 
 WAIT = {"tool": "session.wait_children", "args": {}}
 
@@ -395,6 +398,34 @@ async def test_a_cancel_ends_a_working_tree_and_no_call_comes_after(talk: Talk, 
         assert await talk.events("child.result") == []
 
 
+async def test_deleting_a_tree_makes_every_worker_below_quiet_at_once(
+    talk: Talk, home: Path
+) -> None:
+    """Each hears it by a hint: its next heartbeat, which would tell too, is far away."""
+    late = {"call": [{"tool": "probe.append", "args": {"line": "late", "sleep_ms": 3_000}}]}
+    async with AsyncExitStack() as stack:
+        workers = [
+            await stack.enter_async_context(working(home, concurrency=1, heartbeat_seconds=8))
+            for _ in range(4)
+        ]
+        await talk.script({"call": [start(late), start({"call": [start(late)]}, late)]}, late)
+        await talk.until_type("child.started", 2)
+        nested = await child(talk, 1)
+        await nested.until_type("child.started")
+        for each in (talk, await child(talk), nested, await child(nested)):
+            await each.until(lambda events: any(e.get("name") == "probe.append" for e in events))
+        assert [len(worker._running) for worker in workers] == [1] * 4
+        owner = await in_db_thread(talk.cast.access, "owner")
+        await in_db_thread(delete_session, access=owner, session_id=talk.session.pk, stop=True)
+        deleted_at = time.monotonic()
+        while any(worker._running for worker in workers):
+            assert time.monotonic() - deleted_at < 0.5
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(3)
+    assert probe_lines(home) == []
+    assert not await in_db_thread(Session.objects.exists)
+
+
 def tree_statuses(top: Session) -> list[str]:
     tree = Session.objects.filter(Q(pk=top.pk) | Q(root_id=top.pk))
     assert not Turn.objects.filter(session__in=tree).exclude(status__in=TERMINAL_TURN).exists()
@@ -433,3 +464,30 @@ async def test_an_agent_is_told_that_a_title_was_cut(talk: Talk, home: Path) -> 
     short, long = await results(talk)
     assert (short["title"], "title_clipped" in short) == ("Short", False)
     assert (len(long["title"]), long["title_clipped"]) == (120, True)
+
+
+async def test_a_private_agent_is_told_that_no_private_child_may_be_made_any_more(
+    committed_cast: Cast, home: Path
+) -> None:
+    """Of a session that stays private although new ones are no longer allowed."""
+
+    def private() -> Talk:
+        allow_private(committed_cast, True)
+        requested = RequestedSettings(model="demo/scripted")
+        made = make_session(committed_cast, visibility=Visibility.PRIVATE, requested=requested)
+        allow_private(committed_cast, False)
+        return Talk(committed_cast, made)
+
+    talk = await in_db_thread(private)
+    async with working(home):
+        turn = await talk.script({"call": [start({"say": "Never."})]}, {"say": "Then alone."})
+        assert (await talk.ending(turn))["type"] == "turn.completed"
+    (refused,) = await talk.events("agent.tool_result")
+    assert refused["is_error"]
+    assert "does not allow" in refused["content"][0]["text"]
+    assert await talk.events("child.started") == []
+
+
+def allow_private(cast: Cast, is_allowed: bool) -> None:
+    cast.organization.allows_private_sessions = is_allowed
+    cast.organization.save()

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -14,10 +18,13 @@ from engine.chores import GAP_MAX, Chores, Contact
 from engine.database import is_down
 from engine.ports import Tool, ToolContext, ToolOutput
 from engine.tools.base import Arguments, function_tool
-from sessions_app.models import Session
-from sessions_app.services import attempts
+from sessions_app.models import Session, Wait
+from sessions_app.services import attempts, settling
+from sessions_app.services.attempts import leases
 from tests.engine.conftest import Talk, probe_lines, text_of, working
 from tests.factories import Cast, claim, expire, make_session, send
+from tests.services.test_waits import Asking
+from tests.streaming.conftest import direct_url
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -62,6 +69,69 @@ def test_after_an_outage_leases_are_left_alone_for_a_while(committed_cast: Cast)
     assert attempts.heartbeat(leases=[lease]).alive == {lease.attempt_id}
     expire(lease.attempt_id)
     assert Chores(grace_seconds=0).do() == 1
+
+
+@contextmanager
+def held_elsewhere(*sessions: Session) -> Iterator[None]:
+    """Another connection holds these rows, as a long transaction would."""
+    with psycopg.connect(direct_url()) as other:
+        ids = [session.pk for session in sessions]
+        other.execute("SELECT 1 FROM sessions_app_session WHERE id = ANY(%s) FOR UPDATE", [ids])
+        yield
+        other.rollback()
+
+
+def test_a_session_that_is_held_keeps_up_neither_the_reaper_nor_other_questions(
+    committed_cast: Cast,
+) -> None:
+    held, free = Asking(committed_cast), Asking(committed_cast)
+    for asking in (held, free):
+        asking.question(expires_in=-1)
+        asking.suspend()
+    stuck, lost = make_session(committed_cast), make_session(committed_cast)
+    below = make_session(committed_cast, parent_id=stuck.pk)
+    for session in (stuck, lost, below):
+        send(committed_cast, session)
+        expire(claim().lease.attempt_id)
+    with held_elsewhere(held.session, stuck):
+        assert Chores(grace_seconds=0).do() == 1
+        assert list(Wait.objects.filter(status="open")) == list(held.session.waits.all())
+        assert [not s.attempts.filter(status="running").exists() for s in (stuck, lost, below)] == [
+            False,
+            True,
+            False,
+        ]
+    assert Chores(grace_seconds=0).do() == 2
+    assert not Wait.objects.filter(status="open").exists()
+
+
+def test_long_chores_are_no_gap_and_lost_turns_come_first(
+    committed_cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a worker whose expiries take seconds would never be sure of the database."""
+    monkeypatch.setattr("engine.chores.GAP_MAX", timedelta(seconds=0.5))
+    for _ in range(4):
+        Asking(committed_cast).question(expires_in=-1)
+    done: list[str] = []
+
+    def slowly(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
+        def noted(*arguments: Any) -> Any:
+            done.append(name)
+            time.sleep(0.3)
+            return work(*arguments)
+
+        return noted
+
+    monkeypatch.setattr(settling, "_expire", slowly("expired", settling._expire))
+    monkeypatch.setattr(leases, "_reap", slowly("reaped", leases._reap))
+    chores = Chores(grace_seconds=1)
+    chores.do()
+    assert done == ["expired"] * 4
+    send(committed_cast, make_session(committed_cast))
+    expire(claim().lease.attempt_id)
+    Asking(committed_cast).question(expires_in=-1)
+    assert chores.do() == 1
+    assert done[4:] == ["reaped", "expired"]
 
 
 def test_a_server_that_turns_read_only_is_away_and_its_connection_given_up(

@@ -16,7 +16,7 @@ from sessions_app import eventlog
 from sessions_app.domain.fitting import fit_entries, size_of
 from sessions_app.domain.settings import PartialSettings
 from sessions_app.domain.vocabulary import AgentAccess, MemoryScope, Visibility
-from sessions_app.models import Session, Turn
+from sessions_app.models import Session, Turn, Wait
 from sessions_app.selectors import get_session, list_queue
 from sessions_app.services import attempts
 from sessions_app.services.archiving import archive_session, delete_session, unarchive_session
@@ -33,9 +33,10 @@ from sessions_app.services.queueing import QueuedTurn, delete_queued
 from sessions_app.services.sessions import EndUser
 from sessions_app.services.turns import Prompt, submit_prompt
 from sessions_app.services.verification import verify_session
-from sessions_app.tree import list_children, read_tree
+from sessions_app.tree import find_askers, list_children, read_tree
 from tests.factories import WORKER_TOKEN, Cast, claim, make_session, message, send
 from tests.services.test_turn_machine import call as tool_use
+from tests.services.test_waits import Asking
 
 
 def make_child(cast: Cast, parent: Session, *, by: str = "member", **fields: Any) -> Session:
@@ -155,6 +156,32 @@ def test_a_list_of_tools_below_the_default_ones_is_bounded_by_them(cast: Cast) -
     with pytest.raises(Forbidden) as refused:
         make_child(cast, child, tools=["session.start_child"])
     assert refused.value.code == "wider_than_parent"
+
+
+def test_where_private_sessions_are_no_longer_allowed_a_private_one_gets_no_new_child(
+    cast: Cast,
+) -> None:
+    """Nor a wider one: what is there stays private, what would be new is refused."""
+    allow_private(cast)
+    parent = make_session(cast, visibility=Visibility.PRIVATE)
+    child = make_child(cast, parent)
+    cast.organization.allows_private_sessions = False
+    cast.organization.save()
+    for above in (parent, child):
+        for fields in (
+            {},
+            {"visibility": Visibility.PRIVATE},
+            {"visibility": Visibility.WORKSPACE},
+        ):
+            with pytest.raises(Forbidden) as refused:
+                make_child(cast, above, **fields)
+            assert (refused.value.code, refused.value.param) == (
+                "private_not_allowed",
+                "visibility",
+            )
+    parent.refresh_from_db()
+    assert (parent.visibility, parent.children.count()) == ("private", 1)
+    assert told(parent, "child.started")[-1]["child_id"] == child.public_id
 
 
 def test_a_private_parent_has_private_children_of_the_same_person(cast: Cast) -> None:
@@ -522,8 +549,10 @@ def test_deleting_takes_the_tree(cast: Cast) -> None:
     child = make_child(cast, parent)
     send(cast, make_child(cast, child))
     admin = cast.access("admin")
-    with pytest.raises(Conflict):
+    with pytest.raises(Conflict) as refused:
         delete_session(access=admin, session_id=child.pk)
+    assert refused.value.code == "target_working"
+    assert refused.value.details["sessions_below"] == 1
     delete_session(access=admin, session_id=child.pk, stop=True)
     assert list(Session.objects.values_list("pk", flat=True)) == [parent.pk]
     assert verify_session(session_id=parent.pk) == []
@@ -558,6 +587,28 @@ def test_a_tree_costs_the_same_whatever_its_size(
         read_tree(access=access, session_id=middle.pk)
     with django_assert_num_queries(2):
         list_children(access=access, session_id=root.pk)
+
+
+def test_the_session_that_has_asked_longest_is_named_however_much_is_asked(
+    cast: Cast, django_assert_num_queries: Any
+) -> None:
+    roots = [make_session(cast), make_session(cast)]
+    first = make_child(cast, roots[0])
+    middle = make_child(cast, roots[0])
+    inner, gone, other = (make_child(cast, each) for each in (middle, middle, roots[1]))
+    for session in (gone, first, inner, other):
+        Asking(cast, session).approval()
+    asked = Wait.objects.get(session=inner)
+    fields = {f.attname: getattr(asked, f.attname) for f in Wait._meta.fields if f.name != "id"}
+    Wait.objects.bulk_create(
+        Wait(**{**fields, "event_seq": 1_000 + number}) for number in range(300)
+    )
+    archive_session(access=cast.access("member"), session_id=gone.pk, stop=True)
+    access = cast.access("viewer")
+    with django_assert_num_queries(2):
+        askers = find_askers(access=access, sessions=[*roots, middle, inner])
+    assert askers == {roots[0].pk: first, middle.pk: inner, roots[1].pk: other}
+    assert find_askers(access=cast.access("outsider"), sessions=roots) == {}
 
 
 def test_a_fork_keeps_what_its_source_was_told_of_its_children(cast: Cast) -> None:

@@ -382,7 +382,9 @@ def test_the_tree_marks_where_one_is_and_names_every_state(cast: Cast, family: F
     assert 'data-region="tree"></section>' in family.page(session=make_session(cast, title="X"))
 
 
-def test_a_large_tree_is_cut_and_says_so(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_tree_is_cut_and_says_so(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
     monkeypatch.setattr("sessions_app.web.family.TREE_SHOWN", 3)
     parent = make_session(cast, title="Many")
     children = [make_session(cast, title=f"C{n}", parent_id=parent.pk) for n in range(6)]
@@ -393,7 +395,7 @@ def test_a_large_tree_is_cut_and_says_so(cast: Cast, monkeypatch: pytest.MonkeyP
     assert "Show all 6" in page
     whole = client.get(f"/s/{parent.public_id}/tree/").content.decode()
     assert len(re.findall("data-relative", whole)) == 7
-    monkeypatch.setattr("sessions_app.tree.TREE_MAX_SESSIONS", 4)
+    settings.TREE_MAX_SESSIONS = 4
     whole = client.get(f"/s/{parent.public_id}/tree/").content.decode()
     assert "Only the first 4 are read." in whole
 

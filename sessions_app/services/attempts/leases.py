@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -16,9 +16,10 @@ from sessions_app.domain.vocabulary import AttemptStatus, TurnStatus
 from sessions_app.eventlog.announce import announce_turn
 from sessions_app.models import Attempt, Session, Turn
 from sessions_app.services.attempts.ending import fail_lost, recover
-from sessions_app.services.attempts.lease import Lease, hold_parent
+from sessions_app.services.attempts.lease import Lease
 from sessions_app.services.ending import end_attempt
 
+REAPED_AT_ONCE = 100
 # It waits for no row: what ends a tree holds many of them, in an order of its own.
 PROLONG = """
 WITH free AS (
@@ -82,23 +83,30 @@ def acknowledge_quiet(*, lease: Lease) -> None:
     session.save(update_fields=["quiet_at", "ready_at"])
 
 
-def reap_expired(*, at: datetime) -> int:
+def reap_expired(*, at: datetime, after_each: Callable[[], None] = lambda: None) -> int:
     """Ends attempts whose lease had run out at that moment; each in a transaction of its own.
 
     `at` is by the database's clock, and shortly ago: a statement that the database answers late
-    must not end what ran out while it hung. Returns how many were ended.
+    must not end what ran out while it hung. One whose session or parent is held by somebody is
+    left for the next run, so that it keeps up no other. Returns how many were ended.
     """
     expired = Attempt.objects.filter(
         status=AttemptStatus.RUNNING, lease_expires_at__lt=at
     ).values_list("pk", "session_id", "session__parent_id")
-    return sum(_reap(*found, at) for found in expired[:100])
+    reaped = 0
+    for found in expired[:REAPED_AT_ONCE]:
+        reaped += _reap(*found, at)
+        after_each()
+    return reaped
 
 
 @transaction.atomic
 def _reap(attempt_id: UUID, session_id: UUID, parent_id: UUID | None, at: datetime) -> bool:
-    """False where a late heartbeat, an end or another reaper came first."""
-    hold_parent(parent_id)
-    session = Session.objects.select_for_update(no_key=True).filter(pk=session_id).first()
+    """False where a late heartbeat, an end or another reaper came first, or may be about to."""
+    free = Session.objects.select_for_update(no_key=True, skip_locked=True)
+    if parent_id is not None and free.filter(pk=parent_id).first() is None:
+        return False
+    session = free.filter(pk=session_id).first()
     attempt = (
         Attempt.objects.select_for_update(no_key=True)
         .filter(pk=attempt_id, status=AttemptStatus.RUNNING, lease_expires_at__lt=at)

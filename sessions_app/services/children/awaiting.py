@@ -46,11 +46,7 @@ def wait_for_children(
     Children whose results are there are not waited for. Raises InvalidInput `unknown_child`,
     `no_children`.
     """
-    deleted: list[Mapping[str, Any]] = []
-    if named is None:
-        children = _with_work_or_news(turn)
-    else:
-        children, deleted = _named(parent, named)
+    children, deleted = _asked_for(parent, turn, named)
     unfinished = _unfinished(children)
     if not (children or deleted):
         raise InvalidInput("no_children", "No child session of this one has work.")
@@ -94,6 +90,12 @@ def child_result(parent: Session, *, call: Call, named: str) -> Draft:
     return tell_results(call, children, results_of(parent, children), deleted=deleted)
 
 
+def _asked_for(
+    parent: Session, turn: Turn, named: Sequence[str] | None
+) -> tuple[list[Session], list[Mapping[str, Any]]]:
+    return (_with_work_or_news(turn), []) if named is None else _named(parent, named)
+
+
 def _children(parent_id: UUID) -> QuerySet[Session]:
     """In the order in which they were started, with the columns that are told of them."""
     children = Session.objects.filter(parent_id=parent_id)
@@ -105,7 +107,7 @@ def _named(parent: Session, named: Sequence[str]) -> tuple[list[Session], list[M
     wanted = {_child_id(public_id): public_id for public_id in named}
     found = list(_children(parent.pk).filter(pk__in=wanted))
     missing = wanted.keys() - {child.pk for child in found}
-    deleted = results_of_deleted(parent.pk, missing)
+    deleted = results_of_deleted(parent, missing)
     if unknown := [result["child_id"] for result in deleted if "id" not in result]:
         raise _unknown(unknown)
     return found, deleted

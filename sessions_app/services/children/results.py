@@ -31,7 +31,7 @@ def results_of(parent: Session, children: Sequence[Session]) -> dict[UUID, Mappi
     return {reported[event.seq]: event.data for event in events}
 
 
-def results_of_deleted(parent_id: UUID, ids: Collection[UUID]) -> list[Mapping[str, Any]]:
+def results_of_deleted(parent: Session, ids: Collection[UUID]) -> list[Mapping[str, Any]]:
     """The newest child.result of each, from the parent's log, which outlives its children. Of one
     that never reported only that it is gone.
     """
@@ -41,7 +41,7 @@ def results_of_deleted(parent_id: UUID, ids: Collection[UUID]) -> list[Mapping[s
     found: dict[str, Mapping[str, Any]] = {}
     after = 0
     while page := eventlog.read_after(
-        session_id=parent_id, after=after, limit=RESULTS_PAGE, types=["child.result"]
+        session_id=parent.pk, after=after, limit=RESULTS_PAGE, types=["child.result"]
     ):
         found |= {e.data["child_id"]: e.data for e in page if e.data["child_id"] in wanted}
         after = page[-1].seq
@@ -55,7 +55,7 @@ def told_results(wait: Wait) -> Draft:
     children = list(ordered.only(*TOLD_COLUMNS))
     results = results_of(wait.session, children)
     unfinished = [UUID(child) for child in wait.request["remaining"]]
-    deleted = results_of_deleted(wait.session_id, set(named) - {child.pk for child in children})
+    deleted = results_of_deleted(wait.session, set(named) - {child.pk for child in children})
     call = Call(wait.session_id, wait.tool_use_seq, wait.request["call_id"], wait.tool_name)
     return tell_results(call, children, results, unfinished, deleted)
 
