@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-import structlog
 from django.core.exceptions import ImproperlyConfigured
 
 from config import env
@@ -334,16 +333,3 @@ LOGGING = {
     # Whoever asks for another host gets a 400; its traceback would let them fill the log.
     "loggers": {"django.security.DisallowedHost": {"level": "CRITICAL"}},
 }
-# A traceback names lines, never the values of variables: prompts and credentials are among them.
-structlog.configure(
-    processors=[
-        structlog.contextvars.merge_contextvars,
-        structlog.processors.add_log_level,
-        structlog.processors.StackInfoRenderer(),
-        structlog.dev.set_exc_info,
-        structlog.processors.TimeStamper(fmt="%Y-%m-%d %H:%M:%S", utc=False),
-        structlog.dev.ConsoleRenderer(
-            colors=False, exception_formatter=structlog.dev.plain_traceback
-        ),
-    ]
-)

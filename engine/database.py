@@ -8,14 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import ParamSpec, TypeVar
 
-import structlog
 from django.db import InterfaceError, OperationalError, close_old_connections, connections
 
 from core.db import in_db_thread
+from engine.logs import get_logger
 
 P = ParamSpec("P")
 R = TypeVar("R")
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 # What a lost or restarting server looks like; a deadlock too, which was rolled back.
 CONNECTION_ERRORS = (OperationalError, InterfaceError)

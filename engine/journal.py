@@ -16,12 +16,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
-import structlog
-
 from engine.database import CONNECTION_ERRORS, Pauses
+from engine.logs import get_logger
 from engine.ports import DeltaKind, Fact, Fenced
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 # Text of one turn that may wait for the database, in characters; then its model has to wait.
 PENDING_MAX_CHARACTERS = 262_144

@@ -15,8 +15,6 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID, uuid4
 
-import structlog
-
 from core.bus import RESYNC, listen
 from core.ids import Prefix, encode_id
 from engine.chores import Chores
@@ -24,6 +22,7 @@ from engine.clock import SystemClock
 from engine.database import CONNECTION_ERRORS, Lane, Pauses, is_down
 from engine.failures import describe
 from engine.journal import Journal, JournalEntry
+from engine.logs import get_logger
 from engine.loop import Limits, TurnLoop
 from engine.ports import Failed, Fenced, HandedOver, Outcome, Tenure, TurnTask
 from engine.providers.registry import ProviderRegistry
@@ -32,7 +31,7 @@ from engine.turnlog import DurableTurnLog, ServiceStore, end_attempt
 from sessions_app.services import attempts
 from sessions_app.services.attempts import Claim, Lease
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 LEASE_CHECK_SECONDS = 0.2
 CHORES_SECONDS = 1.0

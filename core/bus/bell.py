@@ -13,11 +13,8 @@ import os
 import threading
 import time
 
-from django.conf import settings
-
-from core.bus import postgres, redis_pubsub
 from core.bus.hints import everything, merge, pack
-from core.bus.transport import LINK_ERRORS, Sender
+from core.bus.transport import Sender, Way, current_way
 
 logger = logging.getLogger(__name__)
 
@@ -79,11 +76,12 @@ class Bell:
         delay = _RETRY_FIRST
         try:
             while (batch := self._take()) is not None:
+                way, url = current_way()
                 try:
-                    sender = _current(sender)
+                    sender = _current(sender, way, url)
                     sender.send(pack(batch.values()))
                     delay = _RETRY_FIRST
-                except LINK_ERRORS as error:
+                except way.errors as error:
                     logger.warning("bus.ring_failed error=%s", type(error).__name__)
                     self._put_back(batch)
                     _drop(sender)
@@ -120,14 +118,12 @@ class Bell:
             self._changed.notify_all()
 
 
-def _current(sender: Sender | None) -> Sender:
-    """The open link, or a new one where there is none to the place that the settings name."""
-    is_redis = bool(settings.REDIS_URL)
-    url = settings.REDIS_URL or settings.DATABASE_DIRECT_URL
+def _current(sender: Sender | None, way: Way, url: str) -> Sender:
+    """The open link, or a new one where there is none to that place."""
     if sender is not None and sender.url == url:
         return sender
     _drop(sender)
-    return redis_pubsub.RedisSender(url) if is_redis else postgres.PostgresSender(url)
+    return way.make_sender(url)
 
 
 def _drop(sender: Sender | None) -> None:

@@ -7,11 +7,8 @@ import logging
 from collections.abc import AsyncGenerator, Collection
 from types import TracebackType
 
-from django.conf import settings
-
-from core.bus import postgres, redis_pubsub
 from core.bus.hints import RESYNC, unpack
-from core.bus.transport import LINK_ERRORS, Opener
+from core.bus.transport import current_way
 
 logger = logging.getLogger(__name__)
 
@@ -53,9 +50,9 @@ class Subscription:
     async def _listen(self) -> AsyncGenerator[frozenset[str]]:
         delay = _RETRY_FIRST
         while True:
+            way, url = current_way()
             try:
-                open_link, url = _place()
-                async with open_link(url) as link:
+                async with way.open_link(url) as link:
                     self.is_connected = True
                     delay = _RETRY_FIRST
                     yield RESYNC
@@ -63,18 +60,12 @@ class Subscription:
                         hints = unpack(payloads, self._prefixes)
                         if hints:
                             yield hints
-            except LINK_ERRORS as error:
+            except way.errors as error:
                 logger.warning("bus.link_lost error=%s", type(error).__name__)
             finally:
                 self.is_connected = False
             await asyncio.sleep(delay)
             delay = min(delay * 2, _RETRY_MAX)
-
-
-def _place() -> tuple[Opener, str]:
-    if settings.REDIS_URL:
-        return redis_pubsub.open_link, settings.REDIS_URL
-    return postgres.open_link, settings.DATABASE_DIRECT_URL
 
 
 def listen(prefixes: Collection[str] = ()) -> Subscription:

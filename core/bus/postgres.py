@@ -10,6 +10,7 @@ import psycopg
 from psycopg import sql
 
 from core.bus.hints import CHANNEL
+from core.bus.transport import Way
 
 # A dead link is noticed by the kernel within about ten seconds, also when it is silent.
 _LINK: Final[dict[str, Any]] = {
@@ -66,3 +67,6 @@ async def open_link(url: str) -> AsyncIterator[PostgresReceiver]:
         yield PostgresReceiver(connection)
     finally:
         await connection.close()
+
+
+WAY: Final = Way(PostgresSender, open_link, (OSError, psycopg.Error))

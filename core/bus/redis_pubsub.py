@@ -13,6 +13,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from core.bus.hints import CHANNEL
+from core.bus.transport import Way
 
 _SEND_TIMEOUT: Final = 5.0  # seconds
 # Seconds of silence after which the listener asks the server whether it is still there.
@@ -91,3 +92,6 @@ async def open_link(url: str) -> AsyncIterator[RedisReceiver]:
     finally:
         await pubsub.aclose()
         await client.aclose()
+
+
+WAY: Final = Way(RedisSender, open_link, (OSError, redis.RedisError))

@@ -7,13 +7,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
-import structlog
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from engine.database import CONNECTION_ERRORS, Pauses
+from engine.logs import get_logger
 from engine.ports import Asked, Effect, OutcomeUnknown, ToolContext, ToolOutput, ToolSpec
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 PROBLEMS_TOLD = 5
 
 

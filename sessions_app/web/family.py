@@ -35,6 +35,7 @@ class Relative:
     """A session as its kin's pages name it."""
 
     id: str
+    root_id: str
     title: str
     state: str
     short_word: str
@@ -59,7 +60,8 @@ def make_relative(session: Session) -> Relative:
     rest = state_word(state, session).removeprefix(short)
     title = display_title(session)
     note = session.preview_text if session.preview_text != title else ""
-    return Relative(session.public_id, title, state, short, rest, note)
+    root_id = encode_id(Prefix.SESSION, session.root_id or session.pk)
+    return Relative(session.public_id, root_id, title, state, short, rest, note)
 
 
 def find_relatives(access: Access, public_ids: Collection[str]) -> dict[str, Relative]:

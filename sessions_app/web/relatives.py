@@ -1,14 +1,15 @@
-"""Pages and fragments of child sessions: a row's children, the whole tree, what changed below."""
+"""Pages and fragments of kin: a row's children, the whole tree, what changed of either."""
 
 from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect, JsonResponse
 from django.shortcuts import render
+from django.template.loader import render_to_string
 from django.views.decorators.http import require_GET
 
 from orgs.access import Access
 from sessions_app.tree import list_children
-from sessions_app.web.family import tree_context
+from sessions_app.web.family import find_relatives, tree_context
 from sessions_app.web.naming import display_title
 from sessions_app.web.pages import find_session
 from sessions_app.web.regions import FAMILY_REGIONS, render_regions
@@ -16,6 +17,7 @@ from sessions_app.web.shell import for_people, shell, wants_fragment, zone
 from sessions_app.web.sidebar import make_rows
 
 CHILDREN_SHOWN = 50
+KIN_NAMED = 100  # as many as a page asks for at once
 
 
 @require_GET
@@ -55,3 +57,20 @@ def around(request: HttpRequest, session: str, *, access: Access) -> HttpRespons
     return JsonResponse(
         {"patches": [{"op": "region", "name": n, "html": h} for n, h in parts.items()]}
     )
+
+
+@require_GET
+@for_people
+def kin(request: HttpRequest, *, access: Access) -> HttpResponseBase:
+    """How the named sessions stand, for pages that no socket tells: those that one may see."""
+    found = find_relatives(access, request.GET.getlist("id")[:KIN_NAMED])
+    told = [
+        {
+            "id": relative.id,
+            "title": relative.title,
+            "note": relative.note,
+            "html": render_to_string("parts/standing.html", {"relative": relative}),
+        }
+        for relative in found.values()
+    ]
+    return JsonResponse({"kin": told})

@@ -19,6 +19,7 @@ urlpatterns = [
     path("inbox/count", deciding.count),
     path("s/<str:session>/waits/<str:event>/confirm", deciding.confirm),
     path("s/<str:session>/waits/<str:event>/answer", deciding.answer),
+    path("kin/", relatives.kin),
     path("s/<str:session>/", pages.session),
     path("s/<str:session>/events/<int:seq>/", pages.event_text),
     path("s/<str:session>/live", acts.live),

@@ -8,6 +8,9 @@ import { localize } from "./times.js";
 const page = () => one("live-session");
 const places = (name, id) => all(`[data-${name}-of="${id}"]`);
 const inTree = (id) => one(`[data-region="tree"] [data-relative="${id}"]`);
+const isNamed = (id) => places("state", id).length + places("title", id).length > 0;
+const named = () => [...new Set(all("[data-state-of], [data-title-of]").map(({ dataset }) => dataset.stateOf || dataset.titleOf))];
+const KIN_NAMED = 100; // the newest on the page, in one question
 const waiting = new Map(); // session → how much waits there or below
 
 export function hearRow(row, node) {
@@ -19,7 +22,11 @@ export function hearRow(row, node) {
   if (isNew || (before !== row.waiting && (isOwn || inTree(row.id)))) lookAround();
 }
 
-export function hearRemoved(id) { if (inTree(id)) lookAround(); }
+// It was archived or deleted, or may no longer be seen.
+export function hearRemoved(id) {
+  if (inTree(id)) lookAround();
+  if (isNamed(id)) readKin([id]);
+}
 
 // One markup says how a session stands; its row's is taken over by card, tree and breadcrumb.
 function show(row, node) {
@@ -27,26 +34,56 @@ function show(row, node) {
   const state = one(".row-state", node).cloneNode(true);
   one(".sr", state)?.remove();
   state.classList.remove("row-state");
-  for (const place of places("state", row.id)) {
-    const shown = one(".mark.is-unread", mark) ? [] : mark.cloneNode(true).childNodes;
-    morphChildren(one(".mark-box", place), [...shown], 0);
-    morph(one(".state", place), state.cloneNode(true));
-  }
+  const shown = one(".mark.is-unread", mark) ? [] : [...mark.cloneNode(true).childNodes];
+  showStanding(row.id, shown, state);
   const title = one(".row-title", node).textContent;
-  for (const place of places("title", row.id)) if (place.textContent !== title) place.textContent = title;
-  for (const place of places("note", row.id)) if (row.preview_text !== title) place.textContent = row.preview_text;
+  showWords(row.id, title, row.preview_text === title ? "" : row.preview_text);
 }
 
-// ── What stands on the open session's page, as it is now ──
+function showStanding(id, marks, state) {
+  for (const place of places("state", id)) {
+    morphChildren(one(".mark-box", place), marks.map((node) => node.cloneNode(true)), 0);
+    morph(one(".state", place), state.cloneNode(true));
+  }
+}
+
+function showWords(id, title, note) {
+  for (const place of places("title", id)) if (place.textContent !== title) place.textContent = title;
+  if (note) for (const place of places("note", id)) place.textContent = note;
+}
+
+// ── What stands on the page, as it is now ──
 let timer = 0;
 export function lookAround() {
-  if (timer || !one('[data-region="tree"] *')) return;
-  timer = setTimeout(async () => {
+  if (timer) return;
+  timer = setTimeout(() => {
     timer = 0;
-    const open = page();
-    const answer = await fetch(`/s/${open.dataset.session}/around/`, { headers: { Accept: "application/json" } }).catch(() => null);
-    if (answer?.ok) open.enqueue((await answer.json()).patches);
+    readAround();
+    if (!connection.isOpen) readKin(named());
   }, 150);
+}
+
+async function readAround() {
+  const open = page();
+  if (!open || !one('[data-region="tree"] *')) return;
+  const told = await ask(`/s/${open.dataset.session}/around/`);
+  if (told) open.enqueue(told.patches);
+}
+
+// By name: of these no row is told.
+async function readKin(ids) {
+  if (!ids.length) return;
+  const told = await ask(`/kin/?${new URLSearchParams(ids.slice(-KIN_NAMED).map((id) => ["id", id]))}`);
+  for (const { id, title, note, html } of told?.kin || []) {
+    const fresh = parse(html);
+    showStanding(id, [...one(".mark-box", fresh).childNodes], one(".state", fresh));
+    showWords(id, title, note);
+  }
+}
+
+async function ask(path) {
+  const answer = await fetch(path, { headers: { Accept: "application/json" } }).catch(() => null);
+  return answer?.ok ? answer.json() : null;
 }
 
 // Where no socket gets through nobody tells of the others.

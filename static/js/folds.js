@@ -87,6 +87,7 @@ export class Folds {
   watch() {
     const roots = all("[data-rows] > .row-item", this.sidebar.groups).filter(opened).map((item) => item.dataset.key);
     const own = one("live-session")?.dataset.root || one("[data-tree-page]")?.dataset.treePage;
-    connection.watchTrees([...new Set([...(own ? [own] : []), ...roots])].slice(0, 50));
+    const named = all("[data-family]").map((card) => card.dataset.family);  // a fork's cards are of other trees
+    connection.watchTrees([...new Set([...(own ? [own] : []), ...roots, ...named])].slice(0, 50));
   }
 }

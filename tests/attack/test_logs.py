@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 
 import pytest
-import structlog
 from django.test import Client
+
+from engine.logs import get_logger
 
 
 def test_a_traceback_tells_no_values(capsys: pytest.CaptureFixture[str]) -> None:
@@ -14,7 +15,7 @@ def test_a_traceback_tells_no_values(capsys: pytest.CaptureFixture[str]) -> None
     try:
         raise ValueError(len(prompt))
     except ValueError:
-        structlog.get_logger().exception("turn_failed")
+        get_logger(__name__).exception("turn_failed")
     told = "".join(capsys.readouterr())
     assert "turn_failed" in told
     assert "ValueError: 21" in told

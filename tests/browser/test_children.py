@@ -11,6 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import SECONDS, NewPerson, shot, transcript
 from tests.browser.test_accessibility import SIZES, violations
+from tests.browser.test_answers import NO_SOCKETS
 from tests.journeys.client import Client
 
 WAIT = {"tool": "session.wait_children", "args": {}}
@@ -72,6 +73,45 @@ def test_cards_are_live_in_two_tabs_and_the_dock_decides(person: NewPerson, clie
     live = transcript(other)
     other.reload()
     assert transcript(other) == live
+
+
+@pytest.mark.parametrize("transport", ["socket", "stream"])
+def test_a_card_follows_its_child_over_either_transport_also_in_a_fork(
+    person: NewPerson, client: Client, transport: str
+) -> None:
+    """Before there is a result the parent's own log says nothing of what changes."""
+    long = {"say": "word " * 400, "chunks": 400, "every_ms": 100}
+    parent = client.start({"call": [child("Asks", {"call": [ASK]}, long)]}, {"say": "It began."})
+    events = client.wait_for_idle(parent)
+    inner = told(events, "child.started")[0]["child_id"]
+    asked = told(client.wait_for(inner, lambda e: told(e, "turn.waiting")), "agent.tool_use")[0]
+    last = told(events, "agent.message")[-1]["seq"]
+    fork = client.call("POST", f"sessions/{parent}/fork", json={"from_seq": last})["id"]
+    someone = person()
+    if transport == "stream":
+        someone.context.add_init_script(NO_SOCKETS)
+    above, copy = someone.tab(f"/s/{parent}/"), someone.tab(f"/s/{fork}/")
+    below = someone.tab(f"/s/{inner}/")
+    expect(above.locator('[data-region="tree"]')).to_contain_text("Asks")
+    expect(copy.locator('[data-region="tree"] *')).to_have_count(0)
+
+    def both_say(word: str) -> None:
+        for tab in (above, copy):
+            expect(card(tab, inner)).to_contain_text(word, timeout=15 * SECONDS)
+
+    both_say("Needs you")
+    allow = {"type": "user.tool_confirmation", "tool_use_id": asked["id"], "result": "allow"}
+    client.call("POST", f"sessions/{inner}/events", json={"events": [allow]})
+    both_say("Working")
+    client.call("POST", f"sessions/{inner}", json={"title": "Renamed below"})
+    client.call("POST", f"sessions/{parent}", json={"title": "Renamed above"})
+    both_say("Renamed below")
+    expect(above.locator('[data-region="tree"]')).to_contain_text("Renamed below")
+    expect(below.locator(".crumbs")).to_contain_text("Renamed above", timeout=15 * SECONDS)
+    client.call("POST", f"sessions/{inner}/events", json={"events": [{"type": "user.interrupt"}]})
+    both_say("Stopped")
+    client.call("POST", f"sessions/{inner}/archive")
+    both_say("Archived")
 
 
 @pytest.mark.parametrize("place", ["parent", "child", "api"])

@@ -121,3 +121,10 @@ def test_pages_and_the_api_read_the_log_through_selectors(path: Path) -> None:
 def test_no_signals(path: Path) -> None:
     assert "django.db.models.signals" not in path.read_text()
     assert "django.dispatch" not in path.read_text()
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_one_module_sets_structlog_and_hands_it_out(path: Path) -> None:
+    """As it comes, it would print the values of variables with each traceback."""
+    if name_of(path) != "engine/logs.py":
+        assert "structlog" not in path.read_text()

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
+from django.conf import settings
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from core.ids import event_id
+from core.ids import Prefix, encode_id, event_id, uuid7
 from orgs.models import User
 from sessions_app.domain.events import Draft
 from sessions_app.domain.vocabulary import Visibility
@@ -28,6 +31,7 @@ from sessions_app.web.child_items import relatives_named
 from sessions_app.web.family import find_relatives
 from sessions_app.web.live import LiveRenderer
 from sessions_app.web.loading import load_page
+from sessions_app.web.relatives import KIN_NAMED
 from sessions_app.web.rendering import render_items
 from sessions_app.web.times import zone_of
 from tests.factories import Cast, claim, make_session, message, send
@@ -265,10 +269,16 @@ def test_more_children_cost_no_more_statements(cast: Cast, family: Family) -> No
     path = f"/s/{family.parent.public_id}/"
     paths = [path, f"{path}tree/", f"{path}around/", f"/w/{cast.workspace.public_id}/"]
     ask_of(family, 1)
-    few = [statements(each) for each in paths]
+    few = [statements(each) for each in [*paths, kin_path()]]
     ask_of(family, 5)
-    assert [statements(each) for each in paths] == few
+    assert [statements(each) for each in [*paths, kin_path()]] == few
     assert few[0] <= 34
+
+
+def kin_path() -> str:
+    """Of all sessions that there are."""
+    ids = [session.public_id for session in Session.objects.all()]
+    return "/kin/?" + urlencode({"id": ids}, doseq=True)
 
 
 def ask_of(family: Family, number: int) -> None:
@@ -325,6 +335,31 @@ def test_who_may_not_see_a_session_learns_nothing_of_its_kin(
     assert browser(cast.outsider).get(address, headers=headers).status_code == 404
 
 
+def test_a_page_without_a_socket_is_told_how_the_sessions_it_names_stand(
+    cast: Cast, family: Family
+) -> None:
+    left, right = family.start("Left"), family.start("<b>Right</b>")
+    client = browser(cast.viewer)
+    bent = ["ses_1", "trn_01", "\x00", "", encode_id(Prefix.SESSION, uuid7())]
+    wanted = {"id": [left.public_id, right.public_id, left.public_id, *bent]}
+    told = {each["id"]: each for each in client.get("/kin/", wanted).json()["kin"]}
+    assert told.keys() == {left.public_id, right.public_id}
+    assert told[right.public_id]["title"] == "<b>Right</b>"
+    shown = card(family.page("viewer"), left)
+    assert told[left.public_id]["html"].strip() in shown
+    assert browser(cast.outsider).get("/kin/", wanted).json() == {"kin": []}
+    assert client.get("/kin/").json() == {"kin": []}
+
+
+def test_no_more_kin_are_told_at_once_than_a_page_asks_for(cast: Cast, family: Family) -> None:
+    left = family.start("Left")
+    strange = [encode_id(Prefix.SESSION, uuid7()) for _ in range(KIN_NAMED)]
+    told = browser(cast.viewer).get("/kin/", {"id": [*strange, left.public_id]}).json()
+    assert told == {"kin": []}
+    script = (Path(settings.BASE_DIR) / "static/js/family.js").read_text()
+    assert f"const KIN_NAMED = {KIN_NAMED};" in script
+
+
 def test_an_only_me_family_is_its_makers_alone(cast: Cast) -> None:
     cast.organization.allows_private_sessions = True
     cast.organization.save()
@@ -335,6 +370,7 @@ def test_an_only_me_family_is_its_makers_alone(cast: Cast) -> None:
     for name in ("owner", "second_member"):
         client = browser(getattr(cast, name))
         assert client.get(f"/s/{left.public_id}/").status_code == 404
+        assert client.get("/kin/", {"id": left.public_id}).json() == {"kin": []}
         assert "Tariffs" not in client.get(f"/w/{cast.workspace.public_id}/").content.decode()
 
 
