@@ -24,6 +24,8 @@ from engine.ports import (
     Usage,
 )
 
+TOKENS_MAX = 2**53 - 1  # a whole number in every JSON reader, and in the database
+
 
 @dataclass(frozen=True, slots=True)
 class ResponseBounds:
@@ -172,11 +174,16 @@ def seal(response: Response, model: ModelChoice, step: int) -> list[Fact]:
         Fact(
             "model.usage",
             {
-                "input_tokens": usage.input_tokens,
-                "output_tokens": usage.output_tokens,
+                "input_tokens": _count(usage.input_tokens),
+                "output_tokens": _count(usage.output_tokens),
                 "model": named,
                 "step": step,
             },
         )
     )
     return facts
+
+
+def _count(tokens: int) -> int:
+    """A provider's own number, which may be anything."""
+    return min(max(tokens, 0), TOKENS_MAX)

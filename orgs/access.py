@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
 from uuid import UUID
@@ -55,12 +56,15 @@ class WorkspaceGrant:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """`epochs` says of which state of each organization's grants this access was computed."""
+    """`epochs` says of which state of each organization's grants this access was computed;
+    `expires_at` when it ends by itself, which moves no epoch.
+    """
 
     principal: Principal
     grants: Mapping[UUID, WorkspaceGrant] = field(default_factory=dict)
     default_workspace_id: UUID | None = None
     epochs: Mapping[UUID, int] = field(default_factory=dict)
+    expires_at: datetime | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "grants", MappingProxyType(dict(self.grants)))

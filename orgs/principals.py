@@ -132,7 +132,7 @@ def _access_for_key(key: ApiKey) -> Access:
     }
     principal = Principal(PrincipalKind.KEY, key.pk, key.name, None)
     epochs = {key.organization_id: key.organization.access_epoch}
-    return Access(principal, grants, key.workspace_id, epochs)
+    return Access(principal, grants, key.workspace_id, epochs, key.expires_at)
 
 
 def _find_key(secret: str) -> ApiKey | None:

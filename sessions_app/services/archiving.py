@@ -34,6 +34,7 @@ from sessions_app.services.ending import (
 )
 from sessions_app.services.holding import hold_tree, lock_tree
 from sessions_app.services.idempotency import forget_answers
+from sessions_app.services.keeping import take_whole
 from sessions_app.wire import author_json
 
 
@@ -110,6 +111,7 @@ def delete_session(*, access: Access, session_id: UUID, stop: bool = False) -> N
     # It may have a parent to report to; those below have not.
     _stop_work(session, access)
     _silence(below)
+    take_whole(session, doomed[1:])
     for each in reversed(doomed):
         _erase(each)
 

@@ -17,6 +17,7 @@ from orgs.roles import Action
 from sessions_app.eventlog.announce import announce_draft
 from sessions_app.models import ComposerDraft, Session
 from sessions_app.selectors import get_session
+from sessions_app.services.keeping import require_kept
 from sessions_app.services.validation import require_storable
 
 
@@ -42,7 +43,9 @@ def save_draft(
 ) -> ComposerDraft:
     """Raises Conflict `stale_version` with the current draft when another tab wrote since."""
     user_id = _require_person(access)
-    _require_place(access, workspace_id, session_id)
+    session = _require_place(access, workspace_id, session_id)
+    if session is not None:
+        require_kept(session)
     require_storable(text, "text")
     if len(text) > settings.PROMPT_MAX_CHARACTERS:
         raise TooLarge(
@@ -101,10 +104,12 @@ def _require_person(access: Access) -> UUID:
     return access.user_id
 
 
-def _require_place(access: Access, workspace_id: UUID, session_id: UUID | None) -> None:
+def _require_place(access: Access, workspace_id: UUID, session_id: UUID | None) -> Session | None:
     if session_id is None:
         if not access.may(Action.SESSION_CREATE, workspace_id):
             raise NotFound
-        return
-    if get_session(access=access, session_id=session_id).workspace_id != workspace_id:
+        return None
+    session = get_session(access=access, session_id=session_id)
+    if session.workspace_id != workspace_id:
         raise NotFound
+    return session

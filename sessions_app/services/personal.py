@@ -13,6 +13,7 @@ from orgs.access import Access
 from sessions_app.eventlog.announce import announce
 from sessions_app.models import PersonalState, Session
 from sessions_app.selectors import get_session
+from sessions_app.services.keeping import require_kept
 
 
 @transaction.atomic
@@ -45,6 +46,7 @@ def _state(access: Access, session_id: UUID) -> tuple[PersonalState, Session]:
     session = get_session(access=access, session_id=session_id)
     if access.user_id is None:
         raise Forbidden("needs_a_person", "Pins and read marks belong to signed-in people.")
+    require_kept(session)
     state, _ = PersonalState.objects.get_or_create(session=session, user_id=access.user_id)
     return state, session
 

@@ -19,7 +19,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import Error as DatabaseError
 
-from core import bus
+from core import bus, clock
 from core.db import in_db_thread
 from orgs import principals
 from orgs.access import Access
@@ -36,7 +36,7 @@ READ_MAX_EVENTS = 250  # of one session in one read
 READ_MAX_SESSIONS = 100  # in one query
 READERS = 2  # so that one slow query does not hold up every session
 ROWS_PENDING_MAX = 200
-# Expiry moves no epoch: each open viewer is computed anew at least this often.
+# What moves no epoch (a login that has expired): each viewer is computed anew this often.
 RECHECK_SECONDS = 30.0
 _RETRY_SECONDS = 0.5
 
@@ -248,11 +248,12 @@ class Hub:
             return
         organizations = {pk for viewer in viewers for pk in viewer.access.epochs}
         epochs = await in_db_thread(principals.current_epochs, organizations)
-        now = asyncio.get_running_loop().time()
+        now, moment = asyncio.get_running_loop().time(), clock.now()
         due = [
             viewer
             for viewer in viewers
             if now - viewer.checked_at > RECHECK_SECONDS
+            or (viewer.access.expires_at or moment) < moment
             or any(epochs.get(pk) != epoch for pk, epoch in viewer.access.epochs.items())
         ]
         alike: dict[Hashable, list[Viewer]] = {}

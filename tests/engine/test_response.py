@@ -9,8 +9,8 @@ import pytest
 
 from engine.clock import SystemClock
 from engine.configuration import worker_settings
-from engine.ports import Finish, ProviderError, StreamPart, ToolCall
-from engine.response import Response, ResponseBounds, read_response
+from engine.ports import Finish, ModelChoice, ProviderError, StreamPart, ToolCall, Usage
+from engine.response import Response, ResponseBounds, read_response, seal
 
 BOUNDS = ResponseBounds()
 
@@ -57,3 +57,12 @@ def test_a_worker_takes_these_bounds_from_the_settings(settings: Any) -> None:
     settings.RESPONSE_MAX_CALLS = 2
     settings.RESPONSE_MAX_ARGUMENT_BYTES = 1_025
     assert worker_settings().limits.response == ResponseBounds(1_001, 2, 1_025)
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"), [(-5, 0), (0, 0), (7, 7), (2**63, 2**53 - 1), (2**70, 2**53 - 1)]
+)
+def test_a_providers_count_of_tokens_is_bounded(said: int, kept: int) -> None:
+    response = Response("Hi", "m", "", "t", 0, (), Usage(said, said), "stop")
+    usage = seal(response, ModelChoice("demo", "scripted"), 1)[-1]
+    assert (usage.payload["input_tokens"], usage.payload["output_tokens"]) == (kept, kept)

@@ -3,13 +3,16 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
+from core.clock import now
 from core.db import in_db_thread
 from core.errors import InvalidInput, NotFound
+from orgs.models import ApiKey
 from orgs.services import revoke_api_key
 from sessions_app import eventlog
 from sessions_app.services.archiving import delete_session
@@ -208,6 +211,24 @@ async def test_a_revoked_key_ends_its_streams_within_two_seconds_and_nobody_else
         await other.until(lambda: other.seqs[-1] == head)
         assert head not in reader.seqs
         await other.close()
+
+
+async def test_a_key_that_expires_ends_its_streams_as_soon_although_nothing_is_written(
+    committed_cast: Cast, hub: Hub
+) -> None:
+    session = await in_db_thread(make_session, committed_cast)
+    await in_db_thread(_expire_in, committed_cast.workspace_key.row, 1.5)
+    viewer = viewer_of(await in_db_thread(committed_cast.access, "workspace_key"))
+    async with hub.viewing(viewer):
+        reader = Reader(await open_follow(viewer, session.pk, 0))
+        await reader.until(lambda: reader.told(CaughtUp))
+        await reader.until(lambda: reader.has_ended, seconds=3.5)
+        assert reader.frames[-1] == Closed(Ended.REVOKED)
+
+
+def _expire_in(key: ApiKey, seconds: float) -> None:
+    key.expires_at = now() + timedelta(seconds=seconds)
+    key.save(update_fields=["expires_at"])
 
 
 async def test_who_leaves_the_workspace_loses_the_stream_within_two_seconds(
