@@ -111,7 +111,7 @@ def delete_session(*, access: Access, session_id: UUID, stop: bool = False) -> N
     # It may have a parent to report to; those below have not.
     _stop_work(session, access)
     _silence(below)
-    take_whole(session, doomed[1:])
+    take_whole(session, below)
     for each in reversed(doomed):
         _erase(each)
 
