@@ -107,6 +107,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "core.api.request_id.RequestIdMiddleware",
+    "core.api.whence.WhenceMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -287,6 +288,9 @@ CHILD_RESULT_MAX_CHARACTERS = env.number("CHILD_RESULT_MAX_CHARACTERS", 16_000, 
 QUEUE_MAX_TURNS = env.number("QUEUE_MAX_TURNS", 1_000, minimum=1)
 DATA_UPLOAD_MAX_MEMORY_SIZE = env.number("BODY_MAX_BYTES", 2_097_152, minimum=65_536)
 KEY_LIFETIME_DAYS = env.number("KEY_LIFETIME_DAYS", 90, minimum=1)
+KEY_LIFETIME_MAX_DAYS = env.number("KEY_LIFETIME_MAX_DAYS", 365, minimum=1)
+KEY_OVERLAP_MAX_SECONDS = env.number("KEY_OVERLAP_MAX_SECONDS", 7 * 86_400, minimum=0)
+INVITATION_LIFETIME_DAYS = env.number("INVITATION_LIFETIME_DAYS", 7, minimum=1)
 IDEMPOTENCY_HOURS = env.number("IDEMPOTENCY_HOURS", 24, minimum=1)
 
 # ── API ──

@@ -44,7 +44,7 @@ def access_for_user(user: User) -> Access:
 def authenticate_key(secret: str) -> Access:
     """The access of an API key. Raises Unauthenticated; the text sent is never echoed."""
     key = _find_key(secret)
-    if key is None or not hmac.compare_digest(key.digest, digest_key(secret)):
+    if key is None or not hmac.compare_digest(key.digest, digest_secret(secret)):
         raise Unauthenticated("invalid_api_key", "This API key is not known here; check it.")
     _require_live(key)
     _note_use(key)
@@ -81,8 +81,8 @@ def current_epochs(organization_ids: Collection[UUID]) -> dict[UUID, int]:
     return dict(rows.values_list("pk", "access_epoch"))
 
 
-def digest_key(secret: str) -> str:
-    """SHA-256: a key is 192 random bits, so a slow hash would add nothing but cost."""
+def digest_secret(secret: str) -> str:
+    """SHA-256: keys and tokens are random bits, so a slow hash would add nothing but cost."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 

@@ -84,13 +84,20 @@ def scope_that_allows(action: Action) -> Scope:
 
 def actions_of_scopes(scopes: list[str]) -> frozenset[Action]:
     """Unknown scopes grant nothing."""
-    return frozenset[Action]().union(*(SCOPE_ACTIONS[scope] for scope in _known(scopes)))
+    named = frozenset(Action(scope) for scope in scopes if scope in set(Action))
+    return named.union(*(SCOPE_ACTIONS[scope] for scope in _known(scopes)))
 
 
 def organization_actions_of_scopes(scopes: list[str]) -> frozenset[OrganizationAction]:
     """Of a key of the organization; one of a workspace has none."""
-    granted = (ORGANIZATION_SCOPE_ACTIONS[scope] for scope in _known(scopes))
-    return frozenset[OrganizationAction]().union(*granted)
+    actions = set(OrganizationAction)
+    named = frozenset(OrganizationAction(scope) for scope in scopes if scope in actions)
+    return named.union(*(ORGANIZATION_SCOPE_ACTIONS[scope] for scope in _known(scopes)))
+
+
+def is_scope(text: str) -> bool:
+    """One of the three, or a single action."""
+    return text in {*Scope, *Action, *OrganizationAction}
 
 
 def _known(scopes: list[str]) -> list[Scope]:

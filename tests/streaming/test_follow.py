@@ -10,7 +10,7 @@ import pytest
 
 from core.db import in_db_thread
 from core.errors import InvalidInput, NotFound
-from orgs.services import revoke_api_key
+from orgs.services.keys import revoke_api_key
 from sessions_app import eventlog
 from sessions_app.services.archiving import delete_session
 from sessions_app.streaming.frames import CaughtUp, Closed, Ended, Heartbeat, Ready
