@@ -27,7 +27,6 @@ from sessions_app.management import demo_content
 from sessions_app.services.sessions import NewSession, create_session
 from sessions_app.services.turns import Prompt
 
-KEY_DAYS = 3650
 # No letters or digits that look alike: people type these.
 TYPEABLE = "abcdefghjkmnpqrstuvwxyz23456789"
 DEFAULT_URL = "http://127.0.0.1:8000"
@@ -135,7 +134,7 @@ def _key(key: demo_content.DemoKey, owner: User, workspace: Workspace) -> dict[s
         scopes=key.scopes,
         organization=workspace.organization,
         workspace=workspace if key.in_workspace else None,
-        lifetime_days=KEY_DAYS,
+        lifetime_days=settings.KEY_LIFETIME_MAX_DAYS,
     )
     return {"name": key.name, "scope": key.scope, "key": secret}
 
