@@ -91,7 +91,7 @@ class InvitationForm(PlainForm):
 
 class RoleForm(PlainForm):
     places: ClassVar = {"last_owner": "role", "missing_role": "role", "not_a_person": "role"}
-    role = forms.ChoiceField(label="Role in the organization")
+    role = forms.ChoiceField(label="Role")
 
     def __init__(self, tenant: Tenant, *args: Any, is_person: bool, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

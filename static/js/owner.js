@@ -6,6 +6,8 @@ import "./zone.js";
 
 localize(document.body); // before the zone is known to the server, it tells UTC
 learnServerTime();
+// On a phone the links are a row that scrolls: the current one shall be seen.
+one(".owner-links [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 
 document.addEventListener("click", (event) => {
   const hit = (selector) => event.target.closest(selector);

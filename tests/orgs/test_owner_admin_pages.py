@@ -249,6 +249,18 @@ def test_members_come_into_a_workspace_change_and_go(cast: Cast, desk: Desk) -> 
     desk.get(f"{place}members/{cast.viewer.public_id}/remove/", 404)
 
 
+def test_the_audit_log_names_the_workspace_of_a_change(cast: Cast, desk: Desk) -> None:
+    desk.post(
+        f"workspaces/{cast.workspace.public_id}/members/",
+        member=cast.viewer.public_id,
+        role="member",
+    )
+    line = lines_of(desk.get("audit/"))[0]
+    assert "changed workspace role of Elif Aydin" in line
+    assert line.count("in Field notes") == 1
+    assert "role: viewer → member" in line
+
+
 # ── Audit ──
 def lines_of(page: str) -> list[str]:
     body = re.findall(r"<tr><td class=\"num\">.*?</tr>", page, re.DOTALL)

@@ -35,8 +35,15 @@ def audit(request: HttpRequest, tenant: Tenant) -> HttpResponseBase:
         query = form.query(zone(request))
         rows = list_audit(access=tenant.access, organization_id=tenant.id, query=query)
         lines, older = _page(request, tenant, query, rows)
+    names = _workspace_names(tenant, lines)
     shown = [
-        {"entry": each, "action": say_action(each), "changes": say_changes(each)} for each in lines
+        {
+            "entry": each,
+            "action": say_action(each),
+            "changes": say_changes(each),
+            "workspace": names.get(each.workspace_id),
+        }
+        for each in lines
     ]
     return show(
         request,
@@ -69,6 +76,12 @@ def export(request: HttpRequest, tenant: Tenant) -> HttpResponseBase:
         content_type="text/csv; charset=utf-8",
         headers={"content-disposition": f'attachment; filename="audit-{now():%Y-%m-%d}.csv"'},
     )
+
+
+def _workspace_names(tenant: Tenant, lines: list[AuditEntry]) -> dict[UUID | None, str]:
+    """As they are called now. A line about a workspace itself has its name already."""
+    named = {each.workspace_id for each in lines if each.target_kind != "workspace"} - {None}
+    return dict(tenant.workspaces().filter(pk__in=named).values_list("pk", "name"))
 
 
 def _actors(tenant: Tenant) -> list[tuple[str, UUID | None, str]]:

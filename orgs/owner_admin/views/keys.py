@@ -80,6 +80,7 @@ def rotate(request: HttpRequest, tenant: Tenant, key: str) -> HttpResponseBase:
         "The new text is shown once.",
         "word": "Rotate",
         "back": f"{tenant.home}keys/",
+        "is_safe": True,
         "form": form,
     }
     return ask(request, tenant, question, section="keys")
