@@ -259,6 +259,15 @@ def test_a_personal_workspace_is_no_matter_of_the_organization(cast: Cast) -> No
         assert personal.public_id not in client.get(ours.home + page).content.decode()
 
 
+def test_a_key_opens_no_page(cast: Cast) -> None:
+    ours, _ = two_houses(cast)
+    client = Client(headers={"authorization": f"Bearer {cast.organization_key.secret}"})
+    before = state(ours.organization.pk)
+    for row in ROWS:
+        assert row.send(client, ours)["location"].startswith("/sign-in/"), row.address
+    assert state(ours.organization.pk) == before
+
+
 def test_requests_need_their_csrf_token(cast: Cast) -> None:
     ours, _ = two_houses(cast)
     client = Client(enforce_csrf_checks=True)

@@ -79,8 +79,8 @@ def export(request: HttpRequest, tenant: Tenant) -> HttpResponseBase:
 
 
 def _workspace_names(tenant: Tenant, lines: list[AuditEntry]) -> dict[UUID | None, str]:
-    """As they are called now. A line about a workspace itself has its name already."""
-    named = {each.workspace_id for each in lines if each.target_kind != "workspace"} - {None}
+    """As they are called now."""
+    named = {each.workspace_id for each in lines if each.workspace_id is not None}
     return dict(tenant.workspaces().filter(pk__in=named).values_list("pk", "name"))
 
 

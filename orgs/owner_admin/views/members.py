@@ -17,6 +17,8 @@ from orgs.roles import OrganizationAction, OrganizationRole, WorkspaceKind
 from orgs.services.members import remove_organization_member, set_organization_role
 
 SEARCH_MAX_CHARACTERS = 100
+# In one list to choose from; with more workspaces than that, their own pages add members as well.
+CHOICES_MAX = 500
 
 
 @require_GET
@@ -72,7 +74,7 @@ def member(request: HttpRequest, tenant: Tenant, user: str) -> HttpResponseBase:
         form=form,
         places=places,
         roles=WORKSPACE_ROLE_WORDS.items(),
-        free=tenant.workspaces().exclude(pk__in=taken),
+        free=tenant.workspaces().exclude(pk__in=taken)[:CHOICES_MAX],
     )
 
 
