@@ -13,7 +13,7 @@ from catalog.services import create_demo_provider
 from orgs.access import Access
 from orgs.models import Workspace
 from orgs.principals import access_for_user
-from orgs.services import create_organization, create_user, create_workspace
+from orgs.services.founding import create_organization, create_user, create_workspace
 from sessions_app import eventlog
 from sessions_app.domain.events import Draft
 from sessions_app.listing import SessionQuery, list_sessions

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-from config import env
+from config import env, mail
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -106,6 +106,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "core.api.request_id.RequestIdMiddleware",
+    "core.api.whence.WhenceMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -254,6 +255,11 @@ DATABASES = {"default": _database(DATABASE_URL)}
 # With a Redis here, hints travel over its pub/sub instead of NOTIFY.
 REDIS_URL = env.text("REDIS_URL")
 
+# ── Mail: invitations, links to a new password ──
+# Without an address of a server, mail is written to the log: enough to try things out.
+globals().update(mail.settings_of(env.text("EMAIL_URL")))
+DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.text("EMAIL_FROM", "Sederunt <sederunt@localhost>")
+
 # ── Workers ──
 LEASE_SECONDS = env.number("LEASE_SECONDS", 10, minimum=2)  # an attempt not prolonged is lost
 HEARTBEAT_SECONDS = env.number("HEARTBEAT_SECONDS", 3, minimum=1)
@@ -292,6 +298,9 @@ RESPONSE_MAX_ARGUMENT_BYTES = env.number("RESPONSE_MAX_ARGUMENT_BYTES", 524_288,
 QUEUE_MAX_TURNS = env.number("QUEUE_MAX_TURNS", 1_000, minimum=1)
 DATA_UPLOAD_MAX_MEMORY_SIZE = env.number("BODY_MAX_BYTES", 2_097_152, minimum=65_536)
 KEY_LIFETIME_DAYS = env.number("KEY_LIFETIME_DAYS", 90, minimum=1)
+KEY_LIFETIME_MAX_DAYS = env.number("KEY_LIFETIME_MAX_DAYS", 365, minimum=1)
+KEY_OVERLAP_MAX_SECONDS = env.number("KEY_OVERLAP_MAX_SECONDS", 7 * 86_400, minimum=0)
+INVITATION_LIFETIME_DAYS = env.number("INVITATION_LIFETIME_DAYS", 7, minimum=1)
 IDEMPOTENCY_HOURS = env.number("IDEMPOTENCY_HOURS", 24, minimum=1)
 
 # ── API ──

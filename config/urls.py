@@ -6,6 +6,7 @@ from django.contrib import admin
 from django.urls import include, path
 
 from config import health
+from orgs.owner_admin.site import owner_site
 from sessions_app.api.openapi import docs_view
 
 urlpatterns = [
@@ -13,6 +14,7 @@ urlpatterns = [
     path("readyz", health.readyz),
     path("metrics", health.metrics),
     path("admin/", admin.site.urls),
+    path("owner/", owner_site.urls),
     path("docs", docs_view),
     path("v1/", include("sessions_app.api.urls")),
     path("", include("orgs.web.urls")),

@@ -28,6 +28,8 @@ class Prefix(StrEnum):
     PROVIDER = "prv"
     MODEL = "mdl"
     MESSAGE = "msg"
+    INVITATION = "inv"
+    AUDIT = "aud"
 
 
 _lock = threading.Lock()

@@ -12,11 +12,13 @@ from enum import StrEnum
 from types import MappingProxyType
 from uuid import UUID
 
-from core.errors import Forbidden
+from core.errors import Forbidden, NotFound
 from core.ids import Prefix, encode_id
 from orgs.roles import (
     OWN_SESSION_ACTIONS,
     Action,
+    OrganizationAction,
+    OrganizationRole,
     WorkspaceKind,
     WorkspaceRole,
     scope_that_allows,
@@ -55,6 +57,15 @@ class WorkspaceGrant:
 
 
 @dataclass(frozen=True, slots=True)
+class OrganizationGrant:
+    """What may be done in an organization as such. `role` is None for a key."""
+
+    name: str
+    role: OrganizationRole | None
+    actions: frozenset[OrganizationAction]
+
+
+@dataclass(frozen=True, slots=True)
 class Access:
     """`epochs` says of which state of each organization's grants this access was computed;
     `expires_at` when it ends by itself, which moves no epoch.
@@ -64,11 +75,13 @@ class Access:
     grants: Mapping[UUID, WorkspaceGrant] = field(default_factory=dict)
     default_workspace_id: UUID | None = None
     epochs: Mapping[UUID, int] = field(default_factory=dict)
+    organizations: Mapping[UUID, OrganizationGrant] = field(default_factory=dict)
     expires_at: datetime | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "grants", MappingProxyType(dict(self.grants)))
         object.__setattr__(self, "epochs", MappingProxyType(dict(self.epochs)))
+        object.__setattr__(self, "organizations", MappingProxyType(dict(self.organizations)))
 
     @property
     def user_id(self) -> UUID | None:
@@ -110,6 +123,22 @@ class Access:
             details={"action": str(action)},
         )
 
+    def may_in(self, action: OrganizationAction, organization_id: UUID) -> bool:
+        grant = self.organizations.get(organization_id)
+        return grant is not None and action in grant.actions
+
+    def require_in(self, action: OrganizationAction, organization_id: UUID) -> None:
+        """Raises NotFound where one does not belong, Forbidden where one's role is too low."""
+        if organization_id not in self.organizations:
+            raise NotFound
+        if not self.may_in(action, organization_id):
+            who = "an owner" if action is OrganizationAction.OWN else "an owner or admin"
+            raise Forbidden(
+                "missing_role",
+                f"Only {who} of the organization may do that.",
+                details={"action": str(action)},
+            )
+
     def _granted(self, workspace_id: UUID) -> list[str]:
         grant = self.grants.get(workspace_id)
         return sorted(grant.actions) if grant else []
@@ -120,7 +149,9 @@ class Access:
         workspaces: Collection[UUID] | None = None,
         actions: Collection[Action] | None = None,
     ) -> Access:
-        """The same principal with at most these workspaces and actions. Never wider."""
+        """The same principal with at most these workspaces and actions, and nothing of any
+        organization as such. Never wider.
+        """
         kept = {
             pk: replace(grant, actions=grant.actions & frozenset(actions))
             if actions is not None
@@ -129,4 +160,4 @@ class Access:
             if workspaces is None or pk in workspaces
         }
         default = self.default_workspace_id if self.default_workspace_id in kept else None
-        return replace(self, grants=kept, default_workspace_id=default)
+        return replace(self, grants=kept, default_workspace_id=default, organizations={})

@@ -18,8 +18,8 @@ from orgs.models import (
     Workspace,
     WorkspaceMembership,
 )
-from orgs.services import revoke_api_key
 from orgs.services.epochs import bump_access_epoch
+from orgs.services.keys import revoke_api_key
 
 
 class EpochMovingAdmin(admin.ModelAdmin):

@@ -12,14 +12,16 @@ from django.db.models import Q
 
 from core.clock import now
 from core.errors import Unauthenticated
-from orgs.access import Access, Principal, PrincipalKind, WorkspaceGrant
+from orgs.access import Access, OrganizationGrant, Principal, PrincipalKind, WorkspaceGrant
 from orgs.models import ApiKey, Organization, OrganizationMembership, User, Workspace
 from orgs.roles import (
+    ORGANIZATION_ROLE_ACTIONS,
     ROLE_ACTIONS,
     OrganizationRole,
     WorkspaceKind,
     WorkspaceRole,
     actions_of_scopes,
+    organization_actions_of_scopes,
 )
 
 KEY_PREFIX_LENGTH = 14  # sed_w_ or sed_o_, and eight characters
@@ -29,19 +31,20 @@ LAST_USED_RESOLUTION = timedelta(minutes=1)
 
 def access_for_user(user: User) -> Access:
     """What this person may do now. Three statements whatever the number of workspaces."""
-    epochs = dict(
-        Organization.objects.filter(memberships__user=user).values_list("pk", "access_epoch")
-    )
+    belongs = list(user.organization_memberships.select_related("organization"))
+    epochs = {each.organization_id: each.organization.access_epoch for each in belongs}
+    organizations = {each.organization_id: _organization_grant(each) for each in belongs}
     grants = _grants_of_user(user, epochs)
     personal = [pk for pk, grant in grants.items() if grant.kind is WorkspaceKind.PERSONAL]
     principal = Principal(PrincipalKind.USER, user.pk, user.name, user.pk)
-    return Access(principal, grants, next(iter([*personal, *grants]), None), epochs)
+    default = next(iter([*personal, *grants]), None)
+    return Access(principal, grants, default, epochs, organizations)
 
 
 def authenticate_key(secret: str) -> Access:
     """The access of an API key. Raises Unauthenticated; the text sent is never echoed."""
     key = _find_key(secret)
-    if key is None or not hmac.compare_digest(key.digest, digest_key(secret)):
+    if key is None or not hmac.compare_digest(key.digest, digest_secret(secret)):
         raise Unauthenticated("invalid_api_key", "This API key is not known here; check it.")
     _require_live(key)
     _note_use(key)
@@ -78,9 +81,14 @@ def current_epochs(organization_ids: Collection[UUID]) -> dict[UUID, int]:
     return dict(rows.values_list("pk", "access_epoch"))
 
 
-def digest_key(secret: str) -> str:
-    """SHA-256: a key is 192 random bits, so a slow hash would add nothing but cost."""
+def digest_secret(secret: str) -> str:
+    """SHA-256: keys and tokens are random bits, so a slow hash would add nothing but cost."""
     return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def _organization_grant(membership: OrganizationMembership) -> OrganizationGrant:
+    role = OrganizationRole(membership.role)
+    return OrganizationGrant(membership.organization.name, role, ORGANIZATION_ROLE_ACTIONS[role])
 
 
 def _grants_of_user(user: User, organizations: Collection[UUID]) -> dict[UUID, WorkspaceGrant]:
@@ -109,10 +117,11 @@ def _grants_of_user(user: User, organizations: Collection[UUID]) -> dict[UUID, W
 def _access_for_key(key: ApiKey) -> Access:
     """The intersection of the key's scopes with what its maker may do now."""
     scoped = actions_of_scopes(key.scopes)
+    organizations = _organizations_of_key(key)
     if key.workspace is not None:
         allowed = access_for_user(key.created_by).grants.get(key.workspace_id or key.pk)
         reachable = {key.workspace: allowed.actions if allowed else frozenset()}
-    elif _administers(key):
+    elif organizations:
         rows = Workspace.objects.filter(
             organization_id=key.organization_id, kind=WorkspaceKind.SHARED
         )
@@ -132,7 +141,9 @@ def _access_for_key(key: ApiKey) -> Access:
     }
     principal = Principal(PrincipalKind.KEY, key.pk, key.name, None)
     epochs = {key.organization_id: key.organization.access_epoch}
-    return Access(principal, grants, key.workspace_id, epochs, key.expires_at)
+    return Access(
+        principal, grants, key.workspace_id, epochs, organizations, expires_at=key.expires_at
+    )
 
 
 def _find_key(secret: str) -> ApiKey | None:
@@ -142,12 +153,20 @@ def _find_key(secret: str) -> ApiKey | None:
     return rows.filter(prefix=secret[:KEY_PREFIX_LENGTH]).first()
 
 
-def _administers(key: ApiKey) -> bool:
-    return OrganizationMembership.objects.filter(
+def _organizations_of_key(key: ApiKey) -> dict[UUID, OrganizationGrant]:
+    """Empty for a key of a workspace, and where the maker administers the organization no more."""
+    if key.workspace_id is not None:
+        return {}
+    membership = OrganizationMembership.objects.filter(
         organization_id=key.organization_id,
         user_id=key.created_by_id,
         role__in=[OrganizationRole.OWNER, OrganizationRole.ADMIN],
-    ).exists()
+    ).first()
+    if membership is None:
+        return {}
+    of_maker = ORGANIZATION_ROLE_ACTIONS[OrganizationRole(membership.role)]
+    actions = of_maker & organization_actions_of_scopes(key.scopes)
+    return {key.organization_id: OrganizationGrant(key.organization.name, None, actions)}
 
 
 def _require_live(key: ApiKey | None) -> None:

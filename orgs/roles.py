@@ -32,6 +32,13 @@ class Action(StrEnum):
     SESSION_ADMINISTER = "session.administer"  # cancel, remove, clear
 
 
+class OrganizationAction(StrEnum):
+    READ = "organization.read"  # its name, its shared workspaces by name
+    INVENTORY = "organization.inventory"  # rows of sessions, never content
+    MANAGE = "organization.manage"  # members, invitations, service accounts, keys, providers, audit
+    OWN = "organization.own"  # who is an owner, and whether Only me is allowed
+
+
 class Scope(StrEnum):
     """What an API key may do. `full` is a rule, not a list: actions to come are within it."""
 
@@ -53,6 +60,17 @@ SCOPE_ACTIONS: Mapping[Scope, frozenset[Action]] = {
     Scope.WRITE: _WORKING,
     Scope.FULL: frozenset(Action),
 }
+ORGANIZATION_ROLE_ACTIONS: Mapping[OrganizationRole, frozenset[OrganizationAction]] = {
+    OrganizationRole.OWNER: frozenset(OrganizationAction),
+    OrganizationRole.ADMIN: frozenset(OrganizationAction) - {OrganizationAction.OWN},
+    OrganizationRole.MEMBER: frozenset({OrganizationAction.READ}),
+}
+_LOOKING = frozenset({OrganizationAction.READ, OrganizationAction.INVENTORY})
+ORGANIZATION_SCOPE_ACTIONS: Mapping[Scope, frozenset[OrganizationAction]] = {
+    Scope.READ: _LOOKING,
+    Scope.WRITE: _LOOKING,
+    Scope.FULL: frozenset(OrganizationAction),
+}
 # Who may do these at all may do everything to a session of their own.
 OWN_SESSION_ACTIONS = frozenset(
     {Action.SESSION_READ, Action.SESSION_CONTROL, Action.SESSION_ADMINISTER}
@@ -66,5 +84,21 @@ def scope_that_allows(action: Action) -> Scope:
 
 def actions_of_scopes(scopes: list[str]) -> frozenset[Action]:
     """Unknown scopes grant nothing."""
-    known = [Scope(scope) for scope in scopes if scope in set(Scope)]
-    return frozenset[Action]().union(*(SCOPE_ACTIONS[scope] for scope in known))
+    named = frozenset(Action(scope) for scope in scopes if scope in set(Action))
+    return named.union(*(SCOPE_ACTIONS[scope] for scope in _known(scopes)))
+
+
+def organization_actions_of_scopes(scopes: list[str]) -> frozenset[OrganizationAction]:
+    """Of a key of the organization; one of a workspace has none."""
+    actions = set(OrganizationAction)
+    named = frozenset(OrganizationAction(scope) for scope in scopes if scope in actions)
+    return named.union(*(ORGANIZATION_SCOPE_ACTIONS[scope] for scope in _known(scopes)))
+
+
+def is_scope(text: str) -> bool:
+    """One of the three, or a single action."""
+    return text in {*Scope, *Action, *OrganizationAction}
+
+
+def _known(scopes: list[str]) -> list[Scope]:
+    return [Scope(scope) for scope in scopes if scope in set(Scope)]

@@ -15,14 +15,14 @@ from orgs.access import Access
 from orgs.models import ApiKey, Organization, User, Workspace
 from orgs.principals import access_for_user, authenticate_key
 from orgs.roles import OrganizationRole, Scope, WorkspaceRole
-from orgs.services import (
+from orgs.services.founding import (
     add_organization_member,
     add_workspace_member,
-    create_api_key,
     create_organization,
     create_user,
     create_workspace,
 )
+from orgs.services.keys import issue_key
 from sessions_app.domain.events import Draft
 from sessions_app.models import Attempt, Session
 from sessions_app.services.attempts import Claim, claim_turn
@@ -118,7 +118,7 @@ def make_cast() -> Cast:
 def make_key(
     maker: User, organization: Organization, workspace: Workspace | None, scopes: list[Scope]
 ) -> Key:
-    row, secret = create_api_key(
+    row, secret = issue_key(
         maker=maker, name="Key", scopes=scopes, organization=organization, workspace=workspace
     )
     return Key(row, secret)

@@ -38,6 +38,15 @@ class User(AbstractBaseUser, PermissionsMixin):
     is_staff = models.BooleanField(
         default=False, help_text="May open /admin/, as an operator of this server."
     )
+    service_of = models.ForeignKey(
+        "orgs.Organization",
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        editable=False,
+        related_name="service_accounts",
+        help_text="The organization whose service account this is; empty for a person.",
+    )
     created_at = models.DateTimeField(default=now, editable=False)
 
     USERNAME_FIELD = "email"
@@ -52,6 +61,10 @@ class User(AbstractBaseUser, PermissionsMixin):
 
     def __str__(self) -> str:
         return self.email
+
+    @property
+    def is_service_account(self) -> bool:
+        return self.service_of_id is not None
 
     @property
     def public_id(self) -> str:

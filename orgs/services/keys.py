@@ -1,40 +1,157 @@
-"""API keys come and go."""
+"""API keys come, are replaced, and go."""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
+from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
 
 from core.clock import now
-from core.errors import Forbidden, InvalidInput
+from core.errors import Conflict, Forbidden, InvalidInput, NotFound
+from orgs.access import Access
 from orgs.models import ApiKey, Organization, User, Workspace
-from orgs.principals import KEY_PREFIX_LENGTH, digest_key
-from orgs.roles import OrganizationRole, Scope, WorkspaceKind, WorkspaceRole
+from orgs.models.audit import AuditAction
+from orgs.principals import KEY_PREFIX_LENGTH, digest_secret
+from orgs.roles import (
+    Action,
+    OrganizationAction,
+    OrganizationRole,
+    WorkspaceKind,
+    WorkspaceRole,
+    is_scope,
+)
+from orgs.services import audit
 from orgs.services.epochs import bump_access_epoch
+from orgs.services.holding import hold_organization
+from orgs.services.validation import require_name
+
+
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """`workspace_id` None: for all shared workspaces. `scopes`: `read`, `write`, `full`, or single
+    actions. `lifetime_days` None: KEY_LIFETIME_DAYS. `service_account_id` None: one's own key.
+    """
+
+    name: str
+    scopes: Sequence[str]
+    workspace_id: UUID | None = None
+    lifetime_days: int | None = None
+    service_account_id: UUID | None = None
 
 
 @transaction.atomic
-def create_api_key(
+def create_key(*, access: Access, organization_id: UUID, new: NewKey) -> tuple[ApiKey, str]:
+    """The key's row, and its secret, which is shown this once.
+
+    Raises NotFound; Forbidden where one lacks the role: administrator for a workspace, owner or
+    admin for the organization; InvalidInput.
+    """
+    access.require_in(OrganizationAction.READ, organization_id)
+    if access.user_id is None:
+        raise Forbidden("not_a_person", "Only a person who is signed in can create keys.")
+    action = OrganizationAction.READ if new.workspace_id else OrganizationAction.MANAGE
+    organization = hold_organization(access=access, organization_id=organization_id, action=action)
+    key, secret = issue_key(
+        maker=_maker_of(access, organization, new),
+        name=require_name(new.name),
+        scopes=new.scopes,
+        organization=organization,
+        workspace=_workspace_of(access, organization, new),
+        lifetime_days=new.lifetime_days,
+    )
+    audit.record(
+        access=access,
+        organization_id=organization_id,
+        workspace_id=key.workspace_id,
+        action=AuditAction.KEY_CREATED,
+        target=audit.target_of(key),
+        changes={"scopes": (None, list(key.scopes))},
+    )
+    return key, secret
+
+
+@transaction.atomic
+def rotate_key(*, access: Access, key_id: UUID, overlap_seconds: int = 0) -> tuple[ApiKey, str]:
+    """A new key in place of this one, which goes on for `overlap_seconds`, at most
+    KEY_OVERLAP_MAX_SECONDS. Raises NotFound, Conflict `key_is_dead`, InvalidInput.
+    """
+    most = settings.KEY_OVERLAP_MAX_SECONDS
+    if not 0 <= overlap_seconds <= most:
+        raise InvalidInput(
+            "out_of_range", f"An overlap is 0 to {most} seconds.", param="overlap_seconds"
+        )
+    key = _hold_key(access, key_id)
+    moment = now()
+    if key.revoked_at is not None or (key.expires_at is not None and key.expires_at <= moment):
+        raise Conflict("key_is_dead", "It was revoked or has expired; create a new key.")
+    fresh, secret = issue_key(
+        maker=key.created_by,
+        name=key.name,
+        scopes=key.scopes,
+        organization=key.organization,
+        workspace=key.workspace,
+    )
+    if overlap_seconds:
+        until = moment + timedelta(seconds=overlap_seconds)
+        key.expires_at = min(key.expires_at or until, until)
+    else:
+        key.revoked_at = moment
+    key.save(update_fields=["expires_at", "revoked_at"])
+    audit.record(
+        access=access,
+        organization_id=key.organization_id,
+        workspace_id=key.workspace_id,
+        action=AuditAction.KEY_ROTATED,
+        target=audit.target_of(key),
+        changes={"prefix": (key.prefix, fresh.prefix)},
+    )
+    bump_access_epoch(organization_id=key.organization_id)
+    return fresh, secret
+
+
+@transaction.atomic
+def revoke_key(*, access: Access, key_id: UUID) -> None:
+    """At once, open streams included. Repeating it changes nothing. Raises NotFound."""
+    key = _hold_key(access, key_id)
+    if key.revoked_at is not None:
+        return
+    revoke_api_key(key=key)
+    audit.record(
+        access=access,
+        organization_id=key.organization_id,
+        workspace_id=key.workspace_id,
+        action=AuditAction.KEY_REVOKED,
+        target=audit.target_of(key),
+    )
+
+
+@transaction.atomic
+def issue_key(
     *,
     maker: User,
     name: str,
-    scopes: Sequence[Scope],
+    scopes: Sequence[str],
     organization: Organization,
     workspace: Workspace | None = None,
     lifetime_days: int | None = None,
 ) -> tuple[ApiKey, str]:
-    """The key's row, and its secret, which is shown this once.
-
-    `lifetime_days` defaults to KEY_LIFETIME_DAYS. Raises Forbidden where the maker lacks the
-    role: administrator for a workspace key, owner or admin for one of the organization.
+    """The row and its secret, for a maker who may have such a key now. The server's own door: no
+    access is asked and nothing is audited. Raises Forbidden, InvalidInput.
     """
-    if not scopes:
-        raise InvalidInput("scopes_required", "Name at least one scope.", param="scopes")
-    _require_may_make(maker, organization, workspace)
+    days = lifetime_days or settings.KEY_LIFETIME_DAYS
+    if not 1 <= days <= settings.KEY_LIFETIME_MAX_DAYS:
+        raise InvalidInput(
+            "out_of_range",
+            f"A key lives 1 to {settings.KEY_LIFETIME_MAX_DAYS} days.",
+            param="lifetime_days",
+        )
+    _require_scopes(scopes)
+    _require_may_have(maker, organization, workspace)
     kind = "o" if workspace is None else "w"
     prefix = f"sed_{kind}_{secrets.token_hex(4)}"
     assert len(prefix) == KEY_PREFIX_LENGTH
@@ -44,22 +161,84 @@ def create_api_key(
         workspace=workspace,
         name=name,
         prefix=prefix,
-        digest=digest_key(secret),
+        digest=digest_secret(secret),
         scopes=[str(scope) for scope in scopes],
         created_by=maker,
-        expires_at=now() + timedelta(days=lifetime_days or settings.KEY_LIFETIME_DAYS),
+        expires_at=now() + timedelta(days=days),
     )
     return key, secret
 
 
 @transaction.atomic
 def revoke_api_key(*, key: ApiKey) -> None:
-    """At once, open streams included. Repeating it changes nothing."""
+    """The server's own door; see `revoke_key`."""
     ApiKey.objects.filter(pk=key.pk, revoked_at__isnull=True).update(revoked_at=now())
     bump_access_epoch(organization_id=key.organization_id)
 
 
-def _require_may_make(maker: User, organization: Organization, workspace: Workspace | None) -> None:
+def _hold_key(access: Access, key_id: UUID) -> ApiKey:
+    """For its maker, and for who administers its workspace or organization."""
+    rows = ApiKey.objects.select_related("organization", "workspace", "created_by")
+    key = rows.select_for_update(of=("self",)).filter(pk=key_id).first()
+    if key is None or not _may_manage(access, key):
+        raise NotFound
+    return key
+
+
+def _may_manage(access: Access, key: ApiKey) -> bool:
+    if access.user_id is None:
+        return False
+    if access.may_in(OrganizationAction.MANAGE, key.organization_id):
+        return True
+    workspace_id = key.workspace_id
+    if workspace_id is not None and access.may(Action.WORKSPACE_MANAGE, workspace_id):
+        return True
+    belongs = access.may_in(OrganizationAction.READ, key.organization_id)
+    return belongs and key.created_by_id == access.user_id
+
+
+def _maker_of(access: Access, organization: Organization, new: NewKey) -> User:
+    if new.service_account_id is None:
+        return User.objects.get(pk=access.principal.id)
+    access.require_in(OrganizationAction.MANAGE, organization.pk)
+    account = organization.service_accounts.filter(pk=new.service_account_id).first()
+    if account is None or not account.is_active:
+        raise InvalidInput(
+            "service_account_not_found",
+            "There is no such service account.",
+            param="service_account_id",
+        )
+    return account
+
+
+def _workspace_of(access: Access, organization: Organization, new: NewKey) -> Workspace | None:
+    if new.workspace_id is None:
+        return None
+    manages_all = access.may_in(OrganizationAction.MANAGE, organization.pk)
+    if not manages_all and new.workspace_id not in access.grants:
+        raise NotFound
+    if not manages_all:
+        access.require(Action.WORKSPACE_MANAGE, new.workspace_id)
+    workspace = organization.workspaces.filter(pk=new.workspace_id).first()
+    if workspace is None:
+        raise NotFound
+    return workspace
+
+
+def _require_scopes(scopes: Sequence[str]) -> None:
+    if not scopes:
+        raise InvalidInput("scopes_required", "Name at least one scope.", param="scopes")
+    for number, scope in enumerate(scopes):
+        if not is_scope(scope):
+            raise InvalidInput(
+                "unknown_scope",
+                "A scope is read, write, full, or one action.",
+                param=f"scopes[{number}]",
+            )
+
+
+def _require_may_have(maker: User, organization: Organization, workspace: Workspace | None) -> None:
+    """A key can do no more than its maker: one that could do nothing is refused."""
     if workspace is None:
         roles = [OrganizationRole.OWNER, OrganizationRole.ADMIN]
         may = organization.memberships.filter(user=maker, role__in=roles).exists()
@@ -72,4 +251,7 @@ def _require_may_make(maker: User, organization: Organization, workspace: Worksp
             )
         may = workspace.memberships.filter(user=maker, role=WorkspaceRole.ADMINISTRATOR).exists()
     if not may:
-        raise Forbidden("missing_role", "Only an administrator may create this key.")
+        raise Forbidden(
+            "missing_role",
+            "The key's maker must administer what it is for: its workspace, or the organization.",
+        )

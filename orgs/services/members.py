@@ -1,57 +1,75 @@
-"""People and their memberships."""
+"""Who belongs to an organization, and as what."""
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from django.db import transaction
 
-from core.errors import Conflict, NotFound
-from orgs.models import (
-    Organization,
-    OrganizationMembership,
-    User,
-    Workspace,
-    WorkspaceMembership,
-)
-from orgs.roles import OrganizationRole, WorkspaceRole
+from core.errors import Forbidden
+from orgs.access import Access
+from orgs.models import OrganizationMembership, WorkspaceMembership
+from orgs.models.audit import AuditAction
+from orgs.roles import OrganizationAction, OrganizationRole
+from orgs.services import audit
 from orgs.services.epochs import bump_access_epoch
-from orgs.services.organizations import create_personal_workspace
-
-
-def create_user(*, email: str, name: str, password: str) -> User:
-    """Raises Conflict `email_taken`, whatever the case of the letters."""
-    if User.objects.filter(email__iexact=email).exists():
-        raise Conflict("email_taken", "Someone already signs in with this address.", param="email")
-    return User.objects.create_user(email, password, name=name)
+from orgs.services.holding import hold_membership, hold_organization, require_another_owner
 
 
 @transaction.atomic
-def add_organization_member(
-    *, organization: Organization, user: User, role: OrganizationRole
+def set_organization_role(
+    *, access: Access, organization_id: UUID, user_id: UUID, role: OrganizationRole
 ) -> OrganizationMembership:
-    """Set, not toggled: an existing member gets the role."""
-    membership, _ = OrganizationMembership.objects.update_or_create(
-        organization=organization, user=user, defaults={"role": role}
+    """Set, not toggled. Only an owner makes or unmakes owners.
+
+    Raises NotFound, Forbidden, Conflict `last_owner`.
+    """
+    organization = hold_organization(
+        access=access, organization_id=organization_id, action=OrganizationAction.MANAGE
     )
-    create_personal_workspace(organization=organization, person=user)
-    bump_access_epoch(organization_id=organization.pk)
+    membership = hold_membership(access=access, organization=organization, user_id=user_id)
+    if membership.role == role:
+        return membership
+    if OrganizationRole.OWNER in {role, membership.role}:
+        access.require_in(OrganizationAction.OWN, organization_id)
+    if membership.user.is_service_account and role is OrganizationRole.OWNER:
+        raise Forbidden("not_a_person", "Only a person can be an owner.")
+    require_another_owner(access=access, membership=membership)
+    old, membership.role = membership.role, role
+    membership.save(update_fields=["role"])
+    audit.record(
+        access=access,
+        organization_id=organization_id,
+        action=AuditAction.MEMBER_ROLE_CHANGED,
+        target=audit.target_of(membership.user),
+        changes={"role": (old, role)},
+    )
+    bump_access_epoch(organization_id=organization_id)
     return membership
 
 
 @transaction.atomic
-def add_workspace_member(
-    *, workspace: Workspace, user: User, role: WorkspaceRole
-) -> WorkspaceMembership:
-    """Raises NotFound for a person outside the organization."""
-    if not workspace.organization.memberships.filter(user=user).exists():
-        raise NotFound
-    membership, _ = WorkspaceMembership.objects.update_or_create(
-        workspace=workspace, user=user, defaults={"role": role}
+def remove_organization_member(*, access: Access, organization_id: UUID, user_id: UUID) -> None:
+    """Out of the organization and all its workspaces. What they made stays; their personal
+    workspace stays too, seen by nobody, for the day they come back.
+
+    Raises NotFound, Forbidden, Conflict `last_owner`.
+    """
+    is_leaving = user_id == access.user_id
+    action = OrganizationAction.READ if is_leaving else OrganizationAction.MANAGE
+    organization = hold_organization(access=access, organization_id=organization_id, action=action)
+    membership = hold_membership(access=access, organization=organization, user_id=user_id)
+    require_another_owner(access=access, membership=membership)
+    shared = WorkspaceMembership.objects.filter(
+        workspace__organization_id=organization_id, user_id=user_id
     )
-    bump_access_epoch(organization_id=workspace.organization_id)
-    return membership
-
-
-@transaction.atomic
-def remove_workspace_member(*, workspace: Workspace, user: User) -> None:
-    WorkspaceMembership.objects.filter(workspace=workspace, user=user).delete()
-    bump_access_epoch(organization_id=workspace.organization_id)
+    shared.delete()
+    membership.delete()
+    audit.record(
+        access=access,
+        organization_id=organization_id,
+        action=AuditAction.MEMBER_LEFT if is_leaving else AuditAction.MEMBER_REMOVED,
+        target=audit.target_of(membership.user),
+        changes={"role": (membership.role, None)},
+    )
+    bump_access_epoch(organization_id=organization_id)

@@ -1,50 +1,57 @@
-"""Organizations and workspaces come to be."""
+"""The settings of an organization."""
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from django.db import transaction
 
-from core.errors import NotFound
-from orgs.models import (
-    Organization,
-    OrganizationMembership,
-    User,
-    Workspace,
-    WorkspaceMembership,
-)
-from orgs.roles import OrganizationRole, WorkspaceKind, WorkspaceRole
+from orgs.access import Access
+from orgs.models import Organization
+from orgs.models.audit import AuditAction
+from orgs.roles import OrganizationAction
+from orgs.services import audit
 from orgs.services.epochs import bump_access_epoch
+from orgs.services.holding import hold_organization
+from orgs.services.validation import require_name
 
 
 @transaction.atomic
-def create_organization(*, name: str, owner: User) -> Organization:
-    """A tenant with its first owner and the owner's personal workspace."""
-    organization = Organization.objects.create(name=name)
-    OrganizationMembership.objects.create(
-        organization=organization, user=owner, role=OrganizationRole.OWNER
+def update_organization(
+    *,
+    access: Access,
+    organization_id: UUID,
+    name: str | None = None,
+    allows_private_sessions: bool | None = None,
+) -> Organization:
+    """What is None stays. Whether *Only me* is allowed is for owners alone; switching it off
+    reveals nothing and hides nothing. Raises NotFound, Forbidden, InvalidInput.
+    """
+    organization = hold_organization(
+        access=access, organization_id=organization_id, action=OrganizationAction.MANAGE
     )
-    create_personal_workspace(organization=organization, person=owner)
+    wanted = {
+        "name": None if name is None else require_name(name),
+        "allows_private_sessions": allows_private_sessions,
+    }
+    changes = {
+        field: (getattr(organization, field), value)
+        for field, value in wanted.items()
+        if value is not None and value != getattr(organization, field)
+    }
+    if "allows_private_sessions" in changes:
+        access.require_in(OrganizationAction.OWN, organization_id)
+    if not changes:
+        return organization
+    for field, (_, value) in changes.items():
+        setattr(organization, field, value)
+    organization.save(update_fields=list(changes))
+    audit.record(
+        access=access,
+        organization_id=organization_id,
+        action=AuditAction.ORGANIZATION_UPDATED,
+        target=audit.target_of(organization),
+        changes=changes,
+    )
+    bump_access_epoch(organization_id=organization_id)
     return organization
-
-
-@transaction.atomic
-def create_workspace(*, organization: Organization, name: str, administrator: User) -> Workspace:
-    """A shared workspace, with one administrator. Raises NotFound for an outsider."""
-    if not organization.memberships.filter(user=administrator).exists():
-        raise NotFound
-    workspace = Workspace.objects.create(organization=organization, name=name)
-    WorkspaceMembership.objects.create(
-        workspace=workspace, user=administrator, role=WorkspaceRole.ADMINISTRATOR
-    )
-    bump_access_epoch(organization_id=organization.pk)
-    return workspace
-
-
-def create_personal_workspace(*, organization: Organization, person: User) -> Workspace:
-    workspace, _ = Workspace.objects.get_or_create(
-        organization=organization,
-        person=person,
-        defaults={"name": "Personal", "kind": WorkspaceKind.PERSONAL},
-    )
-    bump_access_epoch(organization_id=organization.pk)
-    return workspace

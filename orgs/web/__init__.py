@@ -1,1 +1,1 @@
-"""Signing in and out, in a browser."""
+"""Signing in and out, and accepting an invitation, in a browser."""

@@ -26,6 +26,7 @@ from sessions_app.web.loading import load_page
 from sessions_app.web.regions import may, session_context
 from sessions_app.web.rendering import render_items
 from sessions_app.web.shell import (
+    administered,
     find_home,
     for_people,
     parse_id,
@@ -46,9 +47,12 @@ RECENT = 3
 def home(request: HttpRequest, *, access: Access) -> HttpResponseBase:
     workspace_id = find_home(request, access)
     if workspace_id is None:
-        return render(
-            request, "no_workspace.html", {"person": request.user, "theme": theme(request)}
-        )
+        context = {
+            "person": request.user,
+            "theme": theme(request),
+            "administered": administered(access),
+        }
+        return render(request, "no_workspace.html", context)
     return HttpResponseRedirect(f"/w/{encode_id(Prefix.WORKSPACE, workspace_id)}/")
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import tzinfo
 from functools import wraps
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 from uuid import UUID
 
 from django.contrib import messages
@@ -21,15 +20,15 @@ from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 
 from core.api.errors import problem_of
+from core.api.reader import theme, zone
 from core.errors import DomainError, Forbidden, NotFound
 from core.ids import InvalidId, Prefix, decode_id, encode_id
 from orgs.access import Access
 from orgs.models import Organization
 from orgs.principals import access_for_user
-from orgs.roles import Action
+from orgs.roles import Action, OrganizationAction
 from sessions_app.inbox import count_inbox
 from sessions_app.web.sidebar import count_archived, list_groups
-from sessions_app.web.times import zone_of
 
 LAST_WORKSPACE_COOKIE = "last_workspace"
 View = Callable[..., HttpResponseBase]
@@ -60,11 +59,6 @@ def wants_json(request: HttpRequest) -> bool:
 
 def wants_fragment(request: HttpRequest) -> bool:
     return request.headers.get("X-Fragment") == "1"
-
-
-def zone(request: HttpRequest) -> tzinfo:
-    # The page writes it percent-encoded: a zone's name has a slash.
-    return zone_of(unquote(request.COOKIES.get("zone", "")))
 
 
 def parse_id(prefix: Prefix, text: str) -> UUID:
@@ -115,6 +109,7 @@ def shell(request: HttpRequest, access: Access, workspace_id: UUID) -> dict[str,
         "zone": zone(request),
         "workspace": next(w for w in workspaces if w["is_current"]),
         "workspaces": workspaces,
+        "administered": administered(access),
         "may_create": access.may(Action.SESSION_CREATE, workspace_id),
         "groups": list_groups(access=access, workspace_id=workspace_id, zone=zone(request)),
         "archived_count": count_archived(access=access, workspace_id=workspace_id),
@@ -125,9 +120,13 @@ def shell(request: HttpRequest, access: Access, workspace_id: UUID) -> dict[str,
     }
 
 
-def theme(request: HttpRequest) -> str:
-    chosen = request.COOKIES.get("theme", "")
-    return chosen if chosen in {"light", "dark"} else "system"
+def administered(access: Access) -> list[dict[str, str]]:
+    """The organizations whose owner's pages this person may open."""
+    return [
+        {"id": encode_id(Prefix.ORGANIZATION, pk), "name": grant.name}
+        for pk, grant in access.organizations.items()
+        if access.may_in(OrganizationAction.MANAGE, pk)
+    ]
 
 
 def remember_workspace(response: HttpResponse, workspace_id: UUID) -> HttpResponse:

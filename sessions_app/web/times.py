@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta, tzinfo
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from datetime import date, datetime, timedelta
 
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
-
-
-def zone_of(name: str | None) -> tzinfo:
-    """An IANA zone by name; UTC for nonsense, which a cookie may well hold."""
-    if not name or len(name) > 64:
-        return UTC
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return UTC
 
 
 def age(passed: timedelta) -> str:

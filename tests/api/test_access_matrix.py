@@ -15,7 +15,7 @@ from django.urls import URLPattern
 from core.clock import now
 from core.ids import Prefix, encode_id
 from orgs.roles import Scope
-from orgs.services import revoke_api_key
+from orgs.services.keys import revoke_api_key
 from sessions_app.api.urls import urlpatterns
 from sessions_app.domain.vocabulary import Visibility
 from sessions_app.models import Event, Session

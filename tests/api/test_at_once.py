@@ -7,7 +7,7 @@ from typing import Any
 
 from catalog.models import Agent
 from core.ids import Prefix, encode_id
-from orgs.services import create_workspace
+from orgs.services.founding import create_workspace
 from sessions_app.models import Event, PersonalState, Session
 from tests.api.client import Caller
 from tests.api.test_idempotency import in_parallel

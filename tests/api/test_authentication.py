@@ -11,7 +11,7 @@ from django.test import Client
 
 from core.clock import now
 from orgs.roles import Scope
-from orgs.services import revoke_api_key
+from orgs.services.keys import revoke_api_key
 from tests.api.client import Caller, refusal
 from tests.factories import PASSWORD, Cast, make_key
 

@@ -13,7 +13,7 @@ from django.db import connections
 
 from core.clock import now
 from orgs.roles import Scope
-from orgs.services import revoke_api_key
+from orgs.services.keys import revoke_api_key
 from sessions_app.models import Event, IdempotencyRecord, Session, Turn
 from sessions_app.services import idempotency
 from tests.api.client import Caller, refusal

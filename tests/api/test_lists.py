@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from core.clock import rfc3339
 from core.ids import Prefix, encode_id
-from orgs.services import remove_workspace_member
+from orgs.services.workspaces import remove_workspace_member
 from sessions_app.domain.end_user import EndUser
 from sessions_app.models import Session
 from sessions_app.services.archiving import archive_session
@@ -191,7 +191,9 @@ def test_who_loses_access_between_pages_sees_no_more(cast: Cast, caller, path: s
         make_session(cast, title=f"{number}")
     member = caller("second_member")
     cursor = member.get(f"{path}&limit=2").json()["next_page"]
-    remove_workspace_member(workspace=cast.workspace, user=cast.second_member)
+    remove_workspace_member(
+        access=cast.access("owner"), workspace_id=cast.workspace.pk, user_id=cast.second_member.pk
+    )
     response = member.get(f"{path}&limit=2&page={cursor}")
     assert refusal(response) == (404, "workspace_not_found", "workspace_id")
 

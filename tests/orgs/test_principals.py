@@ -13,15 +13,14 @@ from core.errors import Conflict, Forbidden, InvalidInput, Unauthenticated
 from orgs.models import ApiKey
 from orgs.principals import access_for_user, authenticate_key, current_epochs, refresh
 from orgs.roles import Action, OrganizationRole, Scope, WorkspaceKind, WorkspaceRole
-from orgs.services import (
+from orgs.services.founding import (
     add_organization_member,
     add_workspace_member,
-    create_api_key,
     create_user,
     create_workspace,
-    remove_workspace_member,
-    revoke_api_key,
 )
+from orgs.services.keys import issue_key, revoke_api_key
+from orgs.services.workspaces import remove_workspace_member
 from tests.factories import PASSWORD, Cast, make_key
 
 
@@ -67,7 +66,9 @@ def test_a_key_does_no_more_than_its_maker_may_now(cast: Cast) -> None:
     narrowed = cast.access("workspace_key")
     assert narrowed.may(Action.SESSION_READ, cast.workspace.pk)
     assert not narrowed.may(Action.SESSION_CONTROL, cast.workspace.pk)
-    remove_workspace_member(workspace=cast.workspace, user=cast.owner)
+    remove_workspace_member(
+        access=cast.access("owner"), workspace_id=cast.workspace.pk, user_id=cast.owner.pk
+    )
     assert not cast.access("workspace_key").grants
 
 
@@ -130,7 +131,9 @@ def test_every_change_of_a_grant_moves_the_epoch(cast: Cast) -> None:
         lambda: add_workspace_member(
             workspace=cast.workspace, user=cast.viewer, role=WorkspaceRole.MEMBER
         ),
-        lambda: remove_workspace_member(workspace=cast.workspace, user=cast.viewer),
+        lambda: remove_workspace_member(
+            access=cast.access("owner"), workspace_id=cast.workspace.pk, user_id=cast.viewer.pk
+        ),
         lambda: revoke_api_key(key=cast.workspace_key.row),
         lambda: add_organization_member(
             organization=organization, user=cast.viewer, role=OrganizationRole.ADMIN
@@ -162,4 +165,4 @@ def test_an_address_signs_in_one_person_whatever_its_case(cast: Cast) -> None:
 
 def test_a_key_needs_a_scope(cast: Cast) -> None:
     with pytest.raises(InvalidInput, match="scopes_required"):
-        create_api_key(maker=cast.owner, name="Key", scopes=[], organization=cast.organization)
+        issue_key(maker=cast.owner, name="Key", scopes=[], organization=cast.organization)

@@ -13,7 +13,7 @@ from core.clock import now
 from core.db import in_db_thread
 from core.errors import InvalidInput, NotFound
 from orgs.models import ApiKey
-from orgs.services import revoke_api_key
+from orgs.services.keys import revoke_api_key
 from sessions_app import eventlog
 from sessions_app.services.archiving import delete_session
 from sessions_app.streaming.frames import CaughtUp, Closed, Ended, Heartbeat, Ready

@@ -12,7 +12,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
 from core.db import in_db_thread
-from orgs.services import revoke_api_key
+from orgs.services.keys import revoke_api_key
 from tests.factories import Cast, make_session, send
 from tests.streaming.helpers import sign_in, until, whole_log, write_async
 from tests.streaming.servers import Server, read_events, socket_arguments, subscribe_to

@@ -12,8 +12,8 @@ from core import bus
 from core.bus import bell
 from core.db import in_db_thread
 from core.ids import encode_id
-from orgs.services import revoke_api_key
 from orgs.services.epochs import bump_access_epoch
+from orgs.services.keys import revoke_api_key
 from sessions_app.domain.vocabulary import Visibility
 from sessions_app.services.archiving import archive_session, delete_session
 from sessions_app.services.cancelling import cancel_session

@@ -16,7 +16,7 @@ from websockets.asyncio.client import connect
 from config.serve import DEAD_CLIENT_SECONDS, _notice_dead_clients
 from core.db import in_db_thread
 from core.ids import encode_id
-from orgs.services import revoke_api_key
+from orgs.services.keys import revoke_api_key
 from sessions_app.services.archiving import delete_session
 from tests.factories import Cast, make_session, send
 from tests.streaming.conftest import direct_url

@@ -14,6 +14,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from core.api.reader import zone_of
 from core.ids import Prefix, encode_id, event_id, uuid7
 from orgs.models import User
 from sessions_app.domain.events import Draft
@@ -33,7 +34,6 @@ from sessions_app.web.live import LiveRenderer
 from sessions_app.web.loading import load_page
 from sessions_app.web.relatives import KIN_NAMED
 from sessions_app.web.rendering import render_items
-from sessions_app.web.times import zone_of
 from tests.factories import Cast, claim, make_session, message, send
 
 

@@ -10,6 +10,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from core.api.reader import zone_of
 from core.ids import event_id
 from orgs.models import User
 from sessions_app.domain.events import Draft
@@ -22,7 +23,6 @@ from sessions_app.services.interruption import interrupt_session
 from sessions_app.web.live import LiveRenderer
 from sessions_app.web.loading import load_page
 from sessions_app.web.rendering import render_items
-from sessions_app.web.times import zone_of
 from tests.factories import Cast, claim, make_session, send
 
 JSON = {"HTTP_ACCEPT": "application/json"}

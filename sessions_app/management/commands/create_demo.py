@@ -15,20 +15,18 @@ from catalog.services import create_demo_provider
 from core.embedded_postgres import write_private
 from orgs.models import ApiKey, Organization, User, Workspace
 from orgs.principals import access_for_user
-from orgs.services import (
+from orgs.services.founding import (
     add_organization_member,
     add_workspace_member,
-    create_api_key,
     create_organization,
     create_user,
     create_workspace,
-    revoke_api_key,
 )
+from orgs.services.keys import issue_key, revoke_api_key
 from sessions_app.management import demo_content
 from sessions_app.services.sessions import NewSession, create_session
 from sessions_app.services.turns import Prompt
 
-KEY_DAYS = 3650
 # No letters or digits that look alike: people type these.
 TYPEABLE = "abcdefghjkmnpqrstuvwxyz23456789"
 DEFAULT_URL = "http://127.0.0.1:8000"
@@ -130,13 +128,13 @@ def _login(person: demo_content.Person) -> dict[str, str]:
 
 
 def _key(key: demo_content.DemoKey, owner: User, workspace: Workspace) -> dict[str, str]:
-    _, secret = create_api_key(
+    _, secret = issue_key(
         maker=owner,
         name=key.name,
         scopes=key.scopes,
         organization=workspace.organization,
         workspace=workspace if key.in_workspace else None,
-        lifetime_days=KEY_DAYS,
+        lifetime_days=settings.KEY_LIFETIME_MAX_DAYS,
     )
     return {"name": key.name, "scope": key.scope, "key": secret}
 

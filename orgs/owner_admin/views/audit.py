@@ -1,0 +1,122 @@
+"""The audit log: read with filters, and exported."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Max, Q, QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.views.decorators.http import require_GET, require_POST
+
+from core.api.reader import zone
+from core.clock import now, rfc3339
+from core.cursors import decode_cursor, encode_cursor
+from core.errors import Conflict, InvalidInput
+from orgs.models import AuditEntry
+from orgs.owner_admin.csv_export import to_csv
+from orgs.owner_admin.forms import AuditForm
+from orgs.owner_admin.pages import refuse, show
+from orgs.owner_admin.tenant import Tenant
+from orgs.owner_admin.words import say_action, say_changes
+from orgs.services.audit_reading import AuditQuery, export_audit, list_audit
+
+LINES_A_PAGE = 50
+ACTORS_MAX = 500
+
+
+@require_GET
+def audit(request: HttpRequest, tenant: Tenant) -> HttpResponseBase:
+    form = AuditForm(_actors(tenant), request.GET)
+    lines: list[AuditEntry] = []
+    older = ""
+    if form.is_valid():
+        query = form.query(zone(request))
+        rows = list_audit(access=tenant.access, organization_id=tenant.id, query=query)
+        lines, older = _page(request, tenant, query, rows)
+    names = _workspace_names(tenant, lines)
+    shown = [
+        {
+            "entry": each,
+            "action": say_action(each),
+            "changes": say_changes(each),
+            "workspace": names.get(each.workspace_id),
+        }
+        for each in lines
+    ]
+    return show(
+        request,
+        tenant,
+        "audit.html",
+        status=400 if form.errors else 200,
+        section="audit",
+        form=form,
+        lines=shown,
+        older=_address(request, older) if older else "",
+        is_filtered=any(request.GET.get(name) for name in form.fields),
+    )
+
+
+@require_POST
+def export(request: HttpRequest, tenant: Tenant) -> HttpResponseBase:
+    """By POST, for it writes a line into the log itself."""
+    form = AuditForm(_actors(tenant), request.POST)
+    back = f"{tenant.home}audit/"
+    if not form.is_valid():
+        problem = "; ".join(text for texts in form.errors.values() for text in map(str, texts))
+        return refuse(request, back, InvalidInput("invalid_filter", problem))
+    query = form.query(zone(request))
+    try:
+        lines = export_audit(access=tenant.access, organization_id=tenant.id, query=query)
+    except Conflict as error:
+        return refuse(request, back, error)
+    return HttpResponse(
+        to_csv(lines),
+        content_type="text/csv; charset=utf-8",
+        headers={"content-disposition": f'attachment; filename="audit-{now():%Y-%m-%d}.csv"'},
+    )
+
+
+def _workspace_names(tenant: Tenant, lines: list[AuditEntry]) -> dict[UUID | None, str]:
+    """As they are called now."""
+    named = {each.workspace_id for each in lines if each.workspace_id is not None}
+    return dict(tenant.workspaces().filter(pk__in=named).values_list("pk", "name"))
+
+
+def _actors(tenant: Tenant) -> list[tuple[str, UUID | None, str]]:
+    """Whoever has a line, under the name of the last one."""
+    rows = list_audit(access=tenant.access, organization_id=tenant.id, query=AuditQuery())
+    named = rows.order_by().values("actor_kind", "actor_id").annotate(name=Max("actor_name"))
+    known = named.order_by("name")[:ACTORS_MAX]
+    return [(each["actor_kind"], each["actor_id"], each["name"]) for each in known]
+
+
+def _page(
+    request: HttpRequest, tenant: Tenant, query: AuditQuery, rows: QuerySet[AuditEntry]
+) -> tuple[list[AuditEntry], str]:
+    """The lines, and the cursor of those before them; empty at the end."""
+    name = f"audit {tenant.id} {sorted(query.told().items())}"
+    if text := request.GET.get("before", ""):
+        at, pk = _position(name, text)
+        rows = rows.filter(Q(at__lt=at) | Q(at=at, pk__lt=pk))
+    found = list(rows[: LINES_A_PAGE + 1])
+    lines = found[:LINES_A_PAGE]
+    if len(found) == len(lines):
+        return lines, ""
+    last: Any = lines[-1]
+    return lines, encode_cursor(name, [rfc3339(last.at), last.pk.hex])
+
+
+def _position(name: str, text: str) -> tuple[datetime, UUID]:
+    at, pk = decode_cursor(name, text, [str, str])
+    try:
+        return datetime.fromisoformat(at), UUID(pk)
+    except ValueError as error:
+        raise InvalidInput("invalid_cursor", "Begin again without the cursor.") from error
+
+
+def _address(request: HttpRequest, cursor: str) -> str:
+    asked = request.GET.copy()
+    asked["before"] = cursor
+    return f"?{asked.urlencode()}"

@@ -1,0 +1,71 @@
+"""How roles, actions and changes are called on pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from orgs.models import AuditEntry
+from orgs.models.audit import AuditAction
+from orgs.roles import OrganizationRole, WorkspaceRole
+
+ORGANIZATION_ROLE_WORDS: Mapping[OrganizationRole, str] = {
+    OrganizationRole.MEMBER: "Member",
+    OrganizationRole.ADMIN: "Admin",
+    OrganizationRole.OWNER: "Owner",
+}
+WORKSPACE_ROLE_WORDS: Mapping[WorkspaceRole, str] = {
+    WorkspaceRole.VIEWER: "Viewer",
+    WorkspaceRole.MEMBER: "Member",
+    WorkspaceRole.ADMINISTRATOR: "Administrator",
+}
+ACTION_WORDS: Mapping[AuditAction, str] = {
+    AuditAction.ORGANIZATION_UPDATED: "changed settings of",
+    AuditAction.MEMBER_ADDED: "added member",
+    AuditAction.MEMBER_ROLE_CHANGED: "changed role of",
+    AuditAction.MEMBER_REMOVED: "removed member",
+    AuditAction.MEMBER_LEFT: "left:",
+    AuditAction.INVITATION_CREATED: "invited",
+    AuditAction.INVITATION_REVOKED: "revoked invitation of",
+    AuditAction.INVITATION_ACCEPTED: "accepted invitation",
+    AuditAction.WORKSPACE_CREATED: "made workspace",
+    AuditAction.WORKSPACE_MEMBER_ADDED: "added workspace member",
+    AuditAction.WORKSPACE_MEMBER_ROLE_CHANGED: "changed workspace role of",
+    AuditAction.WORKSPACE_MEMBER_REMOVED: "removed workspace member",
+    AuditAction.SERVICE_ACCOUNT_CREATED: "made service account",
+    AuditAction.SERVICE_ACCOUNT_REMOVED: "removed service account",
+    AuditAction.KEY_CREATED: "made key",
+    AuditAction.KEY_ROTATED: "rotated key",
+    AuditAction.KEY_REVOKED: "revoked key",
+    AuditAction.AUDIT_EXPORTED: "exported the audit log of",
+}
+FIELD_WORDS: Mapping[str, str] = {"allows_private_sessions": "Only me", "prefix": "begins with"}
+
+
+def label_of(action: AuditAction) -> str:
+    """On its own, without whom it was done to."""
+    return ACTION_WORDS[action].removesuffix(" of").removesuffix(":").capitalize()
+
+
+def say_action(entry: AuditEntry) -> str:
+    """The word for it; what a newer version wrote stands under its own name."""
+    known = {action.value: word for action, word in ACTION_WORDS.items()}
+    return known.get(entry.action, entry.action)
+
+
+def say_changes(entry: AuditEntry) -> list[dict[str, str]]:
+    return [
+        {"field": FIELD_WORDS.get(field, field), "old": say_value(old), "new": say_value(new)}
+        for field, (old, new) in entry.changes.items()
+        if say_value(old) or say_value(new)
+    ]
+
+
+def say_value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {inner}" for name, inner in value.items())
+    return "" if value is None else str(value)

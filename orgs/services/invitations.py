@@ -1,0 +1,207 @@
+"""Invitations: who is asked into an organization, and how they come in.
+
+The link carries a token of which only the digest is kept. It is good once, for some days, for the
+address that it was sent to, and only as long as who sent it may still invite.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+
+from core.clock import now
+from core.errors import Conflict, Forbidden, InvalidInput, NotFound
+from orgs.access import Access
+from orgs.models import Invitation, Organization, User, Workspace
+from orgs.models.audit import AuditAction
+from orgs.models.invitation import OPEN
+from orgs.principals import access_of, digest_secret
+from orgs.roles import OrganizationAction, OrganizationRole, WorkspaceKind, WorkspaceRole
+from orgs.services import audit, founding
+from orgs.services.holding import hold_organization
+from orgs.services.validation import require_email
+
+TOKEN_MAX_LENGTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class NewInvitation:
+    """`workspace_id` and `workspace_role` come together, or not at all."""
+
+    email: str
+    role: OrganizationRole = OrganizationRole.MEMBER
+    workspace_id: UUID | None = None
+    workspace_role: WorkspaceRole | None = None
+
+
+@transaction.atomic
+def create_invitation(
+    *, access: Access, organization_id: UUID, new: NewInvitation
+) -> tuple[Invitation, str]:
+    """The invitation, and its token, which goes into the mail alone. It takes the place of an
+    open one to the same address.
+
+    Raises NotFound, Forbidden, InvalidInput, Conflict `already_member`.
+    """
+    organization = hold_organization(
+        access=access, organization_id=organization_id, action=OrganizationAction.MANAGE
+    )
+    if access.user_id is None:
+        raise Forbidden("not_a_person", "Only a person who is signed in can invite people.")
+    if new.role is OrganizationRole.OWNER:
+        access.require_in(OrganizationAction.OWN, organization_id)
+    email = require_email(new.email)
+    if organization.memberships.filter(user__email__iexact=email).exists():
+        raise Conflict("already_member", f"{email} belongs to the organization already.")
+    workspace = _workspace_of(organization, new)
+    organization.invitations.filter(OPEN, email__iexact=email).update(revoked_at=now())
+    token = secrets.token_urlsafe(32)
+    invitation = Invitation.objects.create(
+        organization=organization,
+        email=email,
+        role=new.role,
+        workspace=workspace,
+        workspace_role=new.workspace_role or "",
+        digest=digest_secret(token),
+        invited_by_id=access.user_id,
+        expires_at=now() + timedelta(days=settings.INVITATION_LIFETIME_DAYS),
+    )
+    audit.record(
+        access=access,
+        organization_id=organization_id,
+        workspace_id=workspace.pk if workspace else None,
+        action=AuditAction.INVITATION_CREATED,
+        target=audit.target_of(invitation),
+        changes={"role": (None, new.role)},
+    )
+    return invitation, token
+
+
+@transaction.atomic
+def revoke_invitation(*, access: Access, organization_id: UUID, invitation_id: UUID) -> None:
+    """Its link is dead at once. Repeating it changes nothing. Raises NotFound, Forbidden."""
+    organization = hold_organization(
+        access=access, organization_id=organization_id, action=OrganizationAction.MANAGE
+    )
+    invitation = organization.invitations.filter(pk=invitation_id).first()
+    if invitation is None:
+        raise NotFound
+    if invitation.accepted_at is not None:
+        raise Conflict("invitation_accepted", "It was accepted; remove the member instead.")
+    if invitation.revoked_at is not None:
+        return
+    invitation.revoked_at = now()
+    invitation.save(update_fields=["revoked_at"])
+    audit.record(
+        access=access,
+        organization_id=organization_id,
+        action=AuditAction.INVITATION_REVOKED,
+        target=audit.target_of(invitation),
+    )
+
+
+def find_invitation(*, token: str) -> Invitation | None:
+    """The open invitation with this token, whoever holds it. None for a dead one, whatever the
+    reason: a link tells nothing of an organization that it does not lead into.
+    """
+    if not token.isascii() or not token.isprintable() or len(token) > TOKEN_MAX_LENGTH:
+        return None
+    rows = Invitation.objects.select_related("organization", "workspace", "invited_by")
+    invitation = rows.filter(digest=digest_secret(token)).first()
+    return invitation if invitation and invitation.is_open and _stands(invitation) else None
+
+
+@transaction.atomic
+def accept_as_member(*, access: Access, token: str) -> Organization:
+    """By somebody who is signed in under the address that was invited.
+
+    Raises NotFound for a dead link, Forbidden `other_address`.
+    """
+    invitation = _hold(token)
+    user = User.objects.get(pk=access.user_id) if access.user_id else None
+    if user is None or user.email.casefold() != invitation.email.casefold():
+        raise Forbidden(
+            "other_address",
+            f"This invitation is for {invitation.email}. Sign in with that address.",
+        )
+    _join(invitation, user)
+    return invitation.organization
+
+
+@transaction.atomic
+def accept_as_newcomer(*, token: str, name: str, password: str) -> User:
+    """By somebody who has no login yet; they get one for the invited address.
+
+    Raises NotFound for a dead link, Conflict `email_taken`.
+    """
+    invitation = _hold(token)
+    user = founding.create_user(email=invitation.email, name=name, password=password)
+    _join(invitation, user)
+    return user
+
+
+def _workspace_of(organization: Organization, new: NewInvitation) -> Workspace | None:
+    if (new.workspace_id is None) != (new.workspace_role is None):
+        raise InvalidInput(
+            "role_required", "Name a workspace and the role in it.", param="workspace_role"
+        )
+    if new.workspace_id is None:
+        return None
+    shared = organization.workspaces.filter(kind=WorkspaceKind.SHARED, pk=new.workspace_id)
+    workspace = shared.first()
+    if workspace is None:
+        raise InvalidInput(
+            "workspace_not_found", "There is no such shared workspace.", param="workspace_id"
+        )
+    return workspace
+
+
+def _stands(invitation: Invitation) -> bool:
+    """Whether who sent it might still do so: nobody stays in who was let in by a removed admin."""
+    sender = access_of(user_id=invitation.invited_by_id, key_id=None)
+    action = OrganizationAction.MANAGE
+    if invitation.role == OrganizationRole.OWNER:
+        action = OrganizationAction.OWN
+    return sender is not None and sender.may_in(action, invitation.organization_id)
+
+
+def _hold(token: str) -> Invitation:
+    """For one accept alone: of two at once the second finds it accepted."""
+    found = find_invitation(token=token)
+    if found is None:
+        raise NotFound
+    Organization.objects.select_for_update(no_key=True).get(pk=found.organization_id)
+    again = find_invitation(token=token)
+    if again is None:
+        raise NotFound
+    return again
+
+
+def _join(invitation: Invitation, user: User) -> None:
+    membership = invitation.organization.memberships.filter(user=user).first()
+    if membership is None:
+        founding.join_organization(
+            organization=invitation.organization, user=user, role=OrganizationRole(invitation.role)
+        )
+    if invitation.workspace is not None:
+        founding.join_workspace(
+            workspace=invitation.workspace,
+            user=user,
+            role=WorkspaceRole(invitation.workspace_role),
+        )
+    invitation.accepted_at, invitation.accepted_by = now(), user
+    invitation.save(update_fields=["accepted_at", "accepted_by"])
+    accepting = access_of(user_id=user.pk, key_id=None)
+    audit.record(
+        access=accepting,
+        organization_id=invitation.organization_id,
+        workspace_id=invitation.workspace_id,
+        action=AuditAction.INVITATION_ACCEPTED,
+        target=audit.target_of(invitation),
+        changes={"role": (None, invitation.role)},
+    )

@@ -1,0 +1,97 @@
+"""Shared workspaces, and who belongs to them."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.db import transaction
+
+from core.errors import NotFound
+from orgs.access import Access
+from orgs.models import User, Workspace, WorkspaceMembership
+from orgs.models.audit import AuditAction
+from orgs.roles import OrganizationAction, WorkspaceRole
+from orgs.services import audit
+from orgs.services.epochs import bump_access_epoch
+from orgs.services.holding import hold_organization, hold_shared_workspace
+from orgs.services.validation import require_name
+
+
+@transaction.atomic
+def create_shared_workspace(*, access: Access, organization_id: UUID, name: str) -> Workspace:
+    """Its maker administers it. Raises NotFound, Forbidden, InvalidInput."""
+    organization = hold_organization(
+        access=access, organization_id=organization_id, action=OrganizationAction.MANAGE
+    )
+    workspace = Workspace.objects.create(organization=organization, name=require_name(name))
+    if access.user_id is not None:
+        WorkspaceMembership.objects.create(
+            workspace=workspace, user_id=access.user_id, role=WorkspaceRole.ADMINISTRATOR
+        )
+    audit.record(
+        access=access,
+        organization_id=organization_id,
+        workspace_id=workspace.pk,
+        action=AuditAction.WORKSPACE_CREATED,
+        target=audit.target_of(workspace),
+    )
+    bump_access_epoch(organization_id=organization_id)
+    return workspace
+
+
+@transaction.atomic
+def set_workspace_role(
+    *, access: Access, workspace_id: UUID, user_id: UUID, role: WorkspaceRole
+) -> WorkspaceMembership:
+    """Set, not toggled: whoever belongs to the organization is added, or gets the role.
+
+    Raises NotFound, Forbidden.
+    """
+    workspace = hold_shared_workspace(access=access, workspace_id=workspace_id)
+    user = User.objects.filter(
+        pk=user_id, organization_memberships__organization_id=workspace.organization_id
+    ).first()
+    if user is None:
+        raise NotFound
+    membership = workspace.memberships.filter(user=user).first()
+    if membership is not None and membership.role == role:
+        return membership
+    old = membership.role if membership else None
+    membership, _ = WorkspaceMembership.objects.update_or_create(
+        workspace=workspace, user=user, defaults={"role": role}
+    )
+    is_new = old is None
+    audit.record(
+        access=access,
+        organization_id=workspace.organization_id,
+        workspace_id=workspace_id,
+        action=AuditAction.WORKSPACE_MEMBER_ADDED
+        if is_new
+        else AuditAction.WORKSPACE_MEMBER_ROLE_CHANGED,
+        target=audit.target_of(user),
+        changes={"role": (old, role)},
+    )
+    bump_access_epoch(organization_id=workspace.organization_id)
+    return membership
+
+
+@transaction.atomic
+def remove_workspace_member(*, access: Access, workspace_id: UUID, user_id: UUID) -> None:
+    """Oneself, too. Who does not belong to it is not found. Raises NotFound, Forbidden."""
+    if user_id == access.user_id and workspace_id in access.grants:
+        workspace = Workspace.objects.select_for_update(no_key=True).get(pk=workspace_id)
+    else:
+        workspace = hold_shared_workspace(access=access, workspace_id=workspace_id)
+    found = workspace.memberships.select_related("user").filter(user_id=user_id).first()
+    if found is None:
+        raise NotFound
+    found.delete()
+    audit.record(
+        access=access,
+        organization_id=workspace.organization_id,
+        workspace_id=workspace_id,
+        action=AuditAction.WORKSPACE_MEMBER_REMOVED,
+        target=audit.target_of(found.user),
+        changes={"role": (found.role, None)},
+    )
+    bump_access_epoch(organization_id=workspace.organization_id)

@@ -1,0 +1,183 @@
+"""An invitation is for one address, once, for some days, and only while its sender may invite."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from core.clock import now
+from core.errors import Conflict, DomainError, Forbidden, InvalidInput, NotFound
+from orgs.models import AuditEntry, Invitation, User
+from orgs.principals import access_for_user
+from orgs.roles import Action, OrganizationRole, WorkspaceRole
+from orgs.services.invitations import (
+    NewInvitation,
+    accept_as_member,
+    accept_as_newcomer,
+    create_invitation,
+    find_invitation,
+    revoke_invitation,
+)
+from orgs.services.members import remove_organization_member, set_organization_role
+from tests.factories import PASSWORD, Cast
+
+ADDRESS = "Greta.Olsen@example.test"
+
+
+def invite(
+    cast: Cast, email: str = ADDRESS, *, by: str = "admin", **fields: Any
+) -> tuple[Invitation, str]:
+    new = NewInvitation(email, **fields)
+    return create_invitation(access=cast.access(by), organization_id=cast.organization.pk, new=new)
+
+
+def come_in(token: str) -> User:
+    return accept_as_newcomer(token=token, name="Greta Olsen", password=PASSWORD)
+
+
+def test_a_newcomer_gets_a_login_a_role_and_a_workspace(cast: Cast) -> None:
+    made, token = invite(cast, workspace_id=cast.workspace.pk, workspace_role=WorkspaceRole.MEMBER)
+    user = come_in(token)
+    access = access_for_user(user)
+    assert user.email == ADDRESS
+    assert access.organizations[cast.organization.pk].role == OrganizationRole.MEMBER
+    assert access.may(Action.SESSION_CONTROL, cast.workspace.pk)
+    assert len(access.grants) == 2  # and their personal one
+    made.refresh_from_db()
+    assert made.accepted_by == user
+    line = AuditEntry.objects.latest("at")
+    assert (line.action, line.actor_name) == ("invitation.accepted", "Greta Olsen")
+
+
+def test_a_link_is_good_once(cast: Cast) -> None:
+    _, token = invite(cast)
+    come_in(token)
+    with pytest.raises(NotFound):
+        come_in(token)
+    assert find_invitation(token=token) is None
+
+
+def test_somebody_with_a_login_joins_under_the_invited_address_alone(cast: Cast) -> None:
+    _, token = invite(cast, cast.outsider.email.upper())
+    with pytest.raises(Forbidden) as refused:
+        accept_as_member(access=cast.access("member"), token=token)
+    assert refused.value.code == "other_address"
+    with pytest.raises(NotFound):
+        accept_as_member(access=cast.access("member"), token=token + "x")
+    with pytest.raises(Conflict) as taken:
+        come_in(token)
+    assert taken.value.code == "email_taken"
+    accept_as_member(access=cast.access("outsider"), token=token)
+    assert cast.organization.pk in cast.access("outsider").organizations
+    assert cast.workspace.pk not in cast.access("outsider").grants
+
+
+@pytest.mark.parametrize("reason", ["expired", "revoked", "replaced", "sender", "demoted"])
+def test_a_dead_link_leads_nowhere_and_says_nothing(cast: Cast, reason: str) -> None:
+    made, token = invite(cast)
+    if reason == "expired":
+        Invitation.objects.filter(pk=made.pk).update(expires_at=now() - timedelta(seconds=1))
+    elif reason == "revoked":
+        for _ in range(2):
+            revoke_invitation(
+                access=cast.access("owner"),
+                organization_id=cast.organization.pk,
+                invitation_id=made.pk,
+            )
+    elif reason == "replaced":
+        invite(cast, ADDRESS.lower())
+    elif reason == "sender":
+        remove_organization_member(
+            access=cast.access("owner"),
+            organization_id=cast.organization.pk,
+            user_id=cast.admin.pk,
+        )
+    else:
+        set_organization_role(
+            access=cast.access("owner"),
+            organization_id=cast.organization.pk,
+            user_id=cast.admin.pk,
+            role=OrganizationRole.MEMBER,
+        )
+    assert find_invitation(token=token) is None
+    with pytest.raises(NotFound):
+        come_in(token)
+    assert not User.objects.filter(email__iexact=ADDRESS).exists()
+
+
+def test_of_two_who_use_a_link_at_once_one_comes_in(committed_cast: Cast) -> None:
+    _, token = invite(committed_cast, committed_cast.outsider.email)
+    access = committed_cast.access("outsider")
+    barrier = threading.Barrier(2)
+
+    def accept(_: int) -> str:
+        try:
+            barrier.wait()
+            accept_as_member(access=access, token=token)
+        except NotFound:
+            return "dead"
+        finally:
+            connection.close()
+        return "in"
+
+    with ThreadPoolExecutor(2) as pool:
+        assert sorted(pool.map(accept, range(2))) == ["dead", "in"]
+    assert AuditEntry.objects.filter(action="invitation.accepted").count() == 1
+
+
+@pytest.mark.parametrize(
+    ("by", "fields", "refusal"),
+    [
+        ("member", {}, Forbidden),
+        ("viewer", {}, Forbidden),
+        ("outsider", {}, NotFound),
+        ("workspace_key", {}, NotFound),
+        ("organization_key", {}, Forbidden),
+        ("admin", {"role": OrganizationRole.OWNER}, Forbidden),
+        ("admin", {"workspace_role": WorkspaceRole.MEMBER}, InvalidInput),
+    ],
+)
+def test_who_may_not_invite(
+    cast: Cast, by: str, fields: dict[str, Any], refusal: type[DomainError]
+) -> None:
+    with pytest.raises(refusal):
+        invite(cast, by=by, **fields)
+    assert Invitation.objects.count() == 0
+
+
+def test_nobody_is_invited_into_a_workspace_of_others_or_a_personal_one(cast: Cast) -> None:
+    for workspace in (cast.other_workspace, cast.owner.personal_workspaces.get()):
+        with pytest.raises(InvalidInput) as refused:
+            invite(cast, workspace_id=workspace.pk, workspace_role=WorkspaceRole.MEMBER)
+        assert refused.value.code == "workspace_not_found"
+
+
+@pytest.mark.parametrize(
+    "email", ["", "nobody", "a@b", "a@example.test, b@example.test", "a\x00@example.test"]
+)
+def test_an_address_is_one_address(cast: Cast, email: str) -> None:
+    with pytest.raises(InvalidInput):
+        invite(cast, email)
+
+
+def test_a_member_is_not_invited_again(cast: Cast) -> None:
+    with pytest.raises(Conflict) as refused:
+        invite(cast, cast.member.email.upper())
+    assert refused.value.code == "already_member"
+
+
+def test_the_token_is_kept_as_a_digest_alone(cast: Cast) -> None:
+    made, token = invite(cast)
+    columns = Invitation.objects.filter(pk=made.pk).values().get()
+    assert token not in str(columns)
+    assert token not in str(list(AuditEntry.objects.values()))
+
+
+@pytest.mark.parametrize("token", ["", "x", "é", "\x00", "x" * 10_000])
+def test_a_token_that_never_was_is_found_nowhere(cast: Cast, token: str) -> None:
+    assert find_invitation(token=token) is None

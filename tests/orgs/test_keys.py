@@ -1,0 +1,235 @@
+"""Keys: who creates them, what they may do, how they are replaced; and accounts that own them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth import authenticate
+from django.db.models import F
+
+from core.clock import now
+from core.errors import Conflict, DomainError, Forbidden, InvalidInput, NotFound, Unauthenticated
+from orgs.models import ApiKey, AuditEntry, User
+from orgs.principals import authenticate_key
+from orgs.roles import Action, OrganizationAction, OrganizationRole, WorkspaceRole
+from orgs.services.keys import NewKey, create_key, revoke_key, rotate_key
+from orgs.services.members import remove_organization_member, set_organization_role
+from orgs.services.service_accounts import create_service_account, remove_service_account
+from orgs.services.workspaces import set_workspace_role
+from tests.factories import Cast
+
+
+def create(
+    cast: Cast, by: str = "owner", *, scopes: Any = ("full",), **fields: Any
+) -> tuple[ApiKey, str]:
+    return create_key(
+        access=cast.access(by),
+        organization_id=cast.organization.pk,
+        new=NewKey("Shop backend", list(scopes), **fields),
+    )
+
+
+@pytest.mark.parametrize(
+    ("by", "of_workspace", "refusal"),
+    [
+        ("owner", True, None),
+        ("owner", False, None),
+        ("admin", True, None),
+        ("admin", False, None),
+        ("member", True, Forbidden),
+        ("member", False, Forbidden),
+        ("viewer", True, Forbidden),
+        ("outsider", True, NotFound),
+        ("outsider", False, NotFound),
+        ("organization_key", False, Forbidden),
+        ("workspace_key", True, NotFound),
+    ],
+)
+def test_who_may_create_a_key(
+    cast: Cast, by: str, of_workspace: bool, refusal: type[DomainError] | None
+) -> None:
+    place = {"workspace_id": cast.workspace.pk} if of_workspace else {}
+    before = ApiKey.objects.count()
+    if refusal:
+        with pytest.raises(refusal):
+            create(cast, by, **place)
+        assert ApiKey.objects.count() == before
+        return
+    key, secret = create(cast, by, **place)
+    assert authenticate_key(secret).may(Action.SESSION_CREATE, cast.workspace.pk)
+    line = AuditEntry.objects.latest("at")
+    assert (line.action, line.target_id) == ("api_key.created", key.public_id)
+    assert secret not in str(list(AuditEntry.objects.values()))
+
+
+def test_no_key_is_made_for_a_workspace_of_others_or_a_personal_one(cast: Cast) -> None:
+    for workspace in (cast.other_workspace, cast.member.personal_workspaces.get()):
+        with pytest.raises((NotFound, InvalidInput)):
+            create(cast, workspace_id=workspace.pk)
+
+
+def test_a_key_with_single_actions_does_those_alone(cast: Cast) -> None:
+    _, secret = create(cast, scopes=["session.read", "organization.inventory"])
+    access = authenticate_key(secret)
+    assert access.grants[cast.workspace.pk].actions == {Action.SESSION_READ}
+    granted = access.organizations[cast.organization.pk]
+    assert granted.actions == {OrganizationAction.INVENTORY}
+
+
+def test_an_admins_key_never_owns(cast: Cast) -> None:
+    _, secret = create(cast, "admin", scopes=["full", "organization.own"])
+    access = authenticate_key(secret)
+    assert access.may_in(OrganizationAction.MANAGE, cast.organization.pk)
+    assert not access.may_in(OrganizationAction.OWN, cast.organization.pk)
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"scopes": []}, "scopes"),
+        ({"scopes": ["read", "everything"]}, "scopes[1]"),
+        ({"lifetime_days": -1}, "lifetime_days"),
+        ({"lifetime_days": 366}, "lifetime_days"),
+    ],
+)
+def test_what_no_key_can_be(cast: Cast, fields: dict[str, Any], param: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        create(cast, **fields)
+    assert refused.value.param == param
+
+
+def test_a_rotated_key_goes_on_for_the_overlap_and_no_longer(cast: Cast) -> None:
+    old, secret = create(cast, workspace_id=cast.workspace.pk)
+    owner = cast.access("owner")
+    fresh, fresh_secret = rotate_key(access=owner, key_id=old.pk, overlap_seconds=3_600)
+    assert (fresh.name, fresh.scopes, fresh.workspace_id) == (
+        old.name,
+        old.scopes,
+        old.workspace_id,
+    )
+    assert authenticate_key(secret).grants == authenticate_key(fresh_secret).grants
+    ApiKey.objects.filter(pk=old.pk).update(expires_at=F("expires_at") - timedelta(seconds=3_600))
+    with pytest.raises(Unauthenticated) as refused:
+        authenticate_key(secret)
+    assert refused.value.code == "expired_api_key"
+    assert authenticate_key(fresh_secret)
+    with pytest.raises(Conflict):
+        rotate_key(access=owner, key_id=old.pk)
+
+
+def test_without_an_overlap_the_old_one_is_dead_at_once(cast: Cast) -> None:
+    old, secret = create(cast)
+    epoch = cast.access("owner").epochs[cast.organization.pk]
+    rotate_key(access=cast.access("admin"), key_id=old.pk)
+    with pytest.raises(Unauthenticated):
+        authenticate_key(secret)
+    assert cast.access("owner").epochs[cast.organization.pk] > epoch
+
+
+def test_an_overlap_never_prolongs_a_key(cast: Cast) -> None:
+    old, _ = create(cast, lifetime_days=1)
+    ApiKey.objects.filter(pk=old.pk).update(expires_at=now() + timedelta(seconds=60))
+    rotate_key(access=cast.access("owner"), key_id=old.pk, overlap_seconds=3_600)
+    old.refresh_from_db()
+    assert old.expires_at is not None
+    assert old.expires_at < now() + timedelta(seconds=61)
+    for wrong in (-1, 7 * 86_400 + 1):
+        with pytest.raises(InvalidInput):
+            rotate_key(access=cast.access("owner"), key_id=old.pk, overlap_seconds=wrong)
+
+
+@pytest.mark.parametrize("by", ["member", "viewer", "outsider", "workspace_key"])
+def test_the_keys_of_others_are_not_found(cast: Cast, by: str) -> None:
+    key, secret = create(cast, workspace_id=cast.workspace.pk)
+    for act in (revoke_key, rotate_key):
+        with pytest.raises(NotFound):
+            act(access=cast.access(by), key_id=key.pk)
+    assert authenticate_key(secret)
+
+
+def test_a_maker_revokes_their_own_key_while_they_belong(cast: Cast) -> None:
+    key, secret = create(cast, "admin", workspace_id=cast.workspace.pk)
+    set_organization_role(
+        access=cast.access("owner"),
+        organization_id=cast.organization.pk,
+        user_id=cast.admin.pk,
+        role=OrganizationRole.MEMBER,
+    )
+    for _ in range(2):
+        revoke_key(access=cast.access("admin"), key_id=key.pk)
+    with pytest.raises(Unauthenticated):
+        authenticate_key(secret)
+    assert AuditEntry.objects.filter(action="api_key.revoked").count() == 1
+
+
+def account(cast: Cast, role: OrganizationRole = OrganizationRole.MEMBER) -> User:
+    return create_service_account(
+        access=cast.access("admin"), organization_id=cast.organization.pk, name="CI", role=role
+    )
+
+
+def test_a_service_accounts_key_outlives_whoever_made_it(cast: Cast) -> None:
+    made = account(cast)
+    set_workspace_role(
+        access=cast.access("owner"),
+        workspace_id=cast.workspace.pk,
+        user_id=made.pk,
+        role=WorkspaceRole.ADMINISTRATOR,
+    )
+    place = {"workspace_id": cast.workspace.pk, "service_account_id": made.pk}
+    _, secret = create(cast, "admin", **place)
+    remove_organization_member(
+        access=cast.access("owner"), organization_id=cast.organization.pk, user_id=cast.admin.pk
+    )
+    assert authenticate_key(secret).may(Action.SESSION_CREATE, cast.workspace.pk)
+    with pytest.raises(Forbidden):
+        create(cast, "member", **place)
+
+
+def test_a_service_account_has_no_more_than_it_was_given(cast: Cast) -> None:
+    made = account(cast)
+    for place in ({}, {"workspace_id": cast.workspace.pk}):
+        with pytest.raises(Forbidden):
+            create(cast, service_account_id=made.pk, **place)
+    with pytest.raises(Forbidden):
+        set_organization_role(
+            access=cast.access("owner"),
+            organization_id=cast.organization.pk,
+            user_id=made.pk,
+            role=OrganizationRole.OWNER,
+        )
+    with pytest.raises(Forbidden):
+        account(cast, OrganizationRole.OWNER)
+
+
+def test_nobody_signs_in_as_a_service_account(cast: Cast) -> None:
+    made = account(cast)
+    for password in ("", "!", made.password):
+        assert authenticate(username=made.email, password=password) is None
+
+
+def test_a_removed_service_account_and_its_keys_do_nothing_more(cast: Cast) -> None:
+    made = account(cast, OrganizationRole.ADMIN)
+    _, secret = create(cast, service_account_id=made.pk)
+    assert authenticate_key(secret).grants
+    for name, refusal in (("member", Forbidden), ("outsider", NotFound)):
+        with pytest.raises(refusal):
+            remove_service_account(
+                access=cast.access(name),
+                organization_id=cast.organization.pk,
+                account_id=made.pk,
+            )
+    remove = {
+        "access": cast.access("owner"),
+        "organization_id": cast.organization.pk,
+        "account_id": made.pk,
+    }
+    remove_service_account(**remove)
+    with pytest.raises(Unauthenticated):
+        authenticate_key(secret)
+    with pytest.raises(NotFound):
+        remove_service_account(**remove)
+    with pytest.raises(InvalidInput):
+        create(cast, service_account_id=made.pk)
