@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import structlog
 from django.core.exceptions import ImproperlyConfigured
 
-from config import env
+from config import env, mail
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -255,6 +255,11 @@ DATABASE_DIRECT_URL = env.text("DATABASE_DIRECT_URL") or DATABASE_URL
 DATABASES = {"default": _database(DATABASE_URL)}
 # With a Redis here, hints travel over its pub/sub instead of NOTIFY.
 REDIS_URL = env.text("REDIS_URL")
+
+# ── Mail: invitations, links to a new password ──
+# Without an address of a server, mail is written to the log: enough to try things out.
+globals().update(mail.settings_of(env.text("EMAIL_URL")))
+DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.text("EMAIL_FROM", "Sederunt <sederunt@localhost>")
 
 # ── Workers ──
 LEASE_SECONDS = env.number("LEASE_SECONDS", 10, minimum=2)  # an attempt not prolonged is lost
