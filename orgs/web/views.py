@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.contrib.auth import authenticate, login, logout
-from django.db import transaction
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import render
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -11,7 +10,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from orgs.principals import access_for_user
-from orgs.services.epochs import bump_access_epoch
+from orgs.services.logins import trim_logins
 from orgs.web.throttle import FailureThrottle
 
 throttle = FailureThrottle()
@@ -30,11 +29,8 @@ def sign_in(request: HttpRequest) -> HttpResponseBase:
 @require_POST
 @never_cache
 def sign_out(request: HttpRequest) -> HttpResponseBase:
-    access = access_for_user(request.user) if request.user.is_authenticated else None
-    with transaction.atomic():
-        logout(request)
-        for organization_id in access.epochs if access else ():
-            bump_access_epoch(organization_id=organization_id)  # open tabs and streams end, too
+    """This login ends, and with it what its other tabs have open."""
+    logout(request)
     return HttpResponseRedirect("/sign-in/")
 
 
@@ -52,7 +48,11 @@ def _try(request: HttpRequest) -> HttpResponseBase:
         throttle.note_failure(email, address)
         return _form(request, email, next_, "That e-mail and password do not belong together.", 401)
     throttle.forget(email)
+    # Always a login of its own, under a value that nobody knew before.
+    request.session.flush()
     login(request, user)
+    request.session.save()
+    trim_logins(access=access_for_user(user))
     return HttpResponseRedirect(_next(request, next_))
 
 
