@@ -125,6 +125,8 @@ AUTH_USER_MODEL = "orgs.User"
 LOGIN_URL = "/sign-in/"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "/sign-in/"
+# Seconds that the link to a new password is good for.
+PASSWORD_RESET_TIMEOUT = 3_600
 PASSWORD_HASHERS = [
     "django.contrib.auth.hashers.Argon2PasswordHasher",
     "django.contrib.auth.hashers.PBKDF2PasswordHasher",

@@ -27,7 +27,6 @@ LAST_USED_RESOLUTION = timedelta(minutes=1)
 
 class SessionStore(SessionBase):
     login_id: UUID | None = None
-    """The row's, once it was read or written."""
 
     def load(self) -> dict[str, Any]:
         row = Login.objects.filter(digest=digest_of(self.session_key), expires_at__gt=now()).first()
@@ -104,6 +103,11 @@ class SessionStore(SessionBase):
         row = Login.objects.filter(pk=login_id, expires_at__gt=now()).first()
         self._session_cache = {} if row is None else self._take(row)
 
+    def find_id(self) -> UUID | None:
+        """The row's; None where the cookie is good for nothing."""
+        self.get(auth.SESSION_KEY)  # reads the row, if nothing has yet
+        return self.login_id
+
     def _take(self, row: Login) -> dict[str, Any]:
         self.login_id = row.pk
         return cast("dict[str, Any]", self.decode(row.data))
@@ -111,14 +115,6 @@ class SessionStore(SessionBase):
 
 def digest_of(session_key: str | None) -> str:
     return hashlib.sha256((session_key or "").encode()).hexdigest()
-
-
-def login_of(request: Any) -> UUID | None:
-    """The login that a request came with."""
-    store = request.session
-    assert isinstance(store, SessionStore)
-    store.get(auth.SESSION_KEY)  # reads the row, if nothing has yet
-    return store.login_id
 
 
 def signed_in_user(login_id: UUID) -> User | None:

@@ -16,7 +16,7 @@ from core.errors import Forbidden, Unauthenticated
 from orgs import principals
 from orgs.access import Access
 from orgs.api.authentication import authenticate_request
-from orgs.login_store import SessionStore, login_of, signed_in_user
+from orgs.login_store import SessionStore, signed_in_user
 from sessions_app.streaming.followers import Viewer
 
 
@@ -27,7 +27,8 @@ def open_viewer(request: HttpRequest) -> Viewer:
         raise Unauthenticated
     if access.user_id is None:
         return Viewer(access, principals.refresh)
-    login_id = login_of(request)
+    assert isinstance(request.session, SessionStore)
+    login_id = request.session.find_id()
     if login_id is None:
         raise Unauthenticated
 
