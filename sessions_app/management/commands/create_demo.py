@@ -27,7 +27,7 @@ from sessions_app.management import demo_content
 from sessions_app.services.sessions import NewSession, create_session
 from sessions_app.services.turns import Prompt
 
-KEY_DAYS = 3650
+KEY_DAYS = 365
 # No letters or digits that look alike: people type these.
 TYPEABLE = "abcdefghjkmnpqrstuvwxyz23456789"
 DEFAULT_URL = "http://127.0.0.1:8000"
