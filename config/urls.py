@@ -13,11 +13,12 @@ urlpatterns = [
     path("healthz", health.healthz),
     path("readyz", health.readyz),
     path("metrics", health.metrics),
+    # Before the administration: its own sign-in is not used.
+    path("", include("orgs.web.urls")),
     path("admin/", admin.site.urls),
     path("owner/", owner_site.urls),
     path("docs", docs_view),
     path("v1/", include("sessions_app.api.urls")),
-    path("", include("orgs.web.urls")),
     path("", include("sessions_app.web.urls")),
 ]
 

@@ -30,6 +30,7 @@ class Prefix(StrEnum):
     MESSAGE = "msg"
     INVITATION = "inv"
     AUDIT = "aud"
+    LOGIN = "lgn"
 
 
 _lock = threading.Lock()

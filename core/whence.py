@@ -14,11 +14,12 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class Whence:
     """`address` as the server sees it: behind a trusted proxy, the client's. Empty for a command
-    on the server itself.
+    on the server itself. `user_agent`: what the client calls itself; anybody may write anything.
     """
 
     address: str = ""
     request_id: str = ""
+    user_agent: str = ""
 
 
 _present: ContextVar[Whence] = ContextVar("whence", default=Whence())  # noqa: B039 (immutable)

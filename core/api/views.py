@@ -15,7 +15,7 @@ from rest_framework.views import APIView
 
 from core.errors import NotFound, RateLimited
 from core.ids import InvalidId, decode_id
-from core.rate_limit import Decision, RateLimiter
+from core.rate_limit import Decision, RateLimiter, spend
 
 
 class AlwaysJson(BaseContentNegotiation):
@@ -57,7 +57,7 @@ class ApiView(APIView):
 
 @cache
 def limiter() -> RateLimiter:
-    return RateLimiter(settings.RATE_LIMIT_PER_MINUTE)
+    return RateLimiter(settings.RATE_LIMIT_PER_MINUTE, spend=spend)
 
 
 def id_in_path(prefix: str, text: str) -> UUID:

@@ -11,6 +11,8 @@ from django.http.response import HttpResponseBase
 from core.api.request_id import request_id_of
 from core.whence import Whence, coming_from
 
+USER_AGENT_MAX_CHARACTERS = 300
+
 
 class WhenceMiddleware:
     """Runs in both worlds itself, so that it costs no thread under ASGI."""
@@ -41,4 +43,6 @@ class WhenceMiddleware:
 
 
 def _whence(request: HttpRequest) -> Whence:
-    return Whence(request.META.get("REMOTE_ADDR", ""), request_id_of(request))
+    told = request.headers.get("user-agent", "")[:USER_AGENT_MAX_CHARACTERS]
+    user_agent = "".join(each for each in told if each.isprintable())
+    return Whence(request.META.get("REMOTE_ADDR", ""), request_id_of(request), user_agent)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from django.contrib.auth import authenticate, login, logout
-from django.db import transaction
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import render
-from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.http import url_has_allowed_host_and_scheme, urlencode
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
+from core import whence
+from core.text import is_storable
 from orgs.principals import access_for_user
-from orgs.services.epochs import bump_access_epoch
-from orgs.web.throttle import FailureThrottle
+from orgs.services.logins import trim_logins
+from orgs.services.passwords import PASSWORD_MAX_CHARACTERS
+from orgs.web import throttle
 
-throttle = FailureThrottle()
+EMAIL_MAX_CHARACTERS = 254
 
 
 @require_http_methods(["GET", "POST"])
@@ -24,35 +26,59 @@ def sign_in(request: HttpRequest) -> HttpResponseBase:
         return _try(request)
     if request.user.is_authenticated:
         return HttpResponseRedirect(_next(request, request.GET.get("next", "")))
-    return _form(request, next_=request.GET.get("next", ""))
+    note = "Your new password is set. Sign in with it." if "renewed" in request.GET else ""
+    return _form(request, next_=request.GET.get("next", ""), note=note)
 
 
 @require_POST
 @never_cache
 def sign_out(request: HttpRequest) -> HttpResponseBase:
-    access = access_for_user(request.user) if request.user.is_authenticated else None
-    with transaction.atomic():
-        logout(request)
-        for organization_id in access.epochs if access else ():
-            bump_access_epoch(organization_id=organization_id)  # open tabs and streams end, too
+    """This login ends, and with it what its other tabs have open."""
+    logout(request)
     return HttpResponseRedirect("/sign-in/")
 
 
+@never_cache
+def operators_sign_in(request: HttpRequest) -> HttpResponseBase:
+    """There is one door, and it counts wrong passwords."""
+    if request.user.is_authenticated:
+        return HttpResponseRedirect("/")  # no operator: the administration sent them here
+    wanted = _next(request, request.GET.get("next", "/admin/"))
+    return HttpResponseRedirect(f"/sign-in/?{urlencode({'next': wanted})}")
+
+
+@never_cache
+def own_password(request: HttpRequest) -> HttpResponseBase:
+    return HttpResponseRedirect("/account/")
+
+
+def theme(request: HttpRequest) -> str:
+    chosen = request.COOKIES.get("theme", "")
+    return chosen if chosen in {"light", "dark"} else "system"
+
+
+def posted_email(request: HttpRequest) -> str:
+    return request.POST.get("email", "").strip()[:EMAIL_MAX_CHARACTERS].replace("\x00", "")
+
+
 def _try(request: HttpRequest) -> HttpResponseBase:
-    email = request.POST.get("email", "").strip()[:254]
+    email = posted_email(request)
     password = request.POST.get("password", "")
     next_ = request.POST.get("next", "")
-    address = request.META.get("REMOTE_ADDR", "")
-    if wait := throttle.wait_seconds(email, address):
+    made = throttle.try_password(email, whence.present().address)
+    if wait := made.wait_seconds:
         problem = f"Too many wrong passwords. Try again in {max(1, round(wait / 60))} min."
         return _form(request, email, next_, problem, status=429, retry_after=wait)
-    storable = "\x00" not in email and "\x00" not in password
-    user = authenticate(request, username=email, password=password) if storable else None
+    may_be_one = len(password) <= PASSWORD_MAX_CHARACTERS and is_storable(email + password)
+    user = authenticate(request, username=email, password=password) if may_be_one else None
     if user is None:
-        throttle.note_failure(email, address)
         return _form(request, email, next_, "That e-mail and password do not belong together.", 401)
-    throttle.forget(email)
+    throttle.note_success(email, made)
+    # Always a login of its own, under a value that nobody knew before.
+    request.session.flush()
     login(request, user)
+    request.session.save()
+    trim_logins(access=access_for_user(user))
     return HttpResponseRedirect(_next(request, next_))
 
 
@@ -63,13 +89,14 @@ def _form(
     problem: str = "",
     status: int = 200,
     retry_after: int = 0,
+    note: str = "",
 ) -> HttpResponseBase:
-    chosen = request.COOKIES.get("theme", "")
     context = {
-        "email": email.replace("\x00", ""),
+        "email": email,
         "next": next_,
         "problem": problem,
-        "theme": chosen if chosen in {"light", "dark"} else "system",
+        "note": note,
+        "theme": theme(request),
     }
     response = render(request, "sign_in.html", context, status=status)
     if retry_after:

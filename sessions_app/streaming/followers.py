@@ -46,7 +46,8 @@ class Viewer:
 
     `recheck` computes it anew, synchronously, on a database thread: None when the login or the
     key is no longer good. `generation` rises whenever it came out different. Viewers with the
-    same `identity` (one key, one login) are computed once for all.
+    same `identity` (one key, one login) are computed once for all. `login_id`: which login opened
+    it; None for a key.
     """
 
     def __init__(
@@ -54,9 +55,11 @@ class Viewer:
         access: Access,
         recheck: Callable[[Access], Access | None],
         identity: Hashable = None,
+        login_id: UUID | None = None,
     ) -> None:
         self.access = access
         self.identity = identity or (access.principal.kind, access.principal.id)
+        self.login_id = login_id
         self.generation = 0
         self.is_revoked = False
         self.checked_at = 0.0

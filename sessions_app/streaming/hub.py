@@ -241,19 +241,23 @@ class Hub:
             self._tell_rows(workspace_id, session_ids - heard)
 
     async def _check_access(self) -> None:
-        """One query for all open viewers; only those of a changed organization are computed."""
+        """One query for all open viewers, and one for their logins; only those whose organization
+        changed, or whose login is no more, are computed.
+        """
         await _wait(self._check_now, settings.ACCESS_CHECK_SECONDS)
         viewers = [viewer for viewer in self.open_viewers if not viewer.is_revoked]
         if not viewers:
             return
         organizations = {pk for viewer in viewers for pk in viewer.access.epochs}
-        epochs = await in_db_thread(principals.current_epochs, organizations)
+        logins = {viewer.login_id for viewer in viewers if viewer.login_id is not None}
+        epochs, live = await in_db_thread(principals.current_state, organizations, logins)
         now, moment = asyncio.get_running_loop().time(), clock.now()
         due = [
             viewer
             for viewer in viewers
             if now - viewer.checked_at > RECHECK_SECONDS
             or (viewer.access.expires_at or moment) < moment
+            or (viewer.login_id is not None and viewer.login_id not in live)
             or any(epochs.get(pk) != epoch for pk, epoch in viewer.access.epochs.items())
         ]
         alike: dict[Hashable, list[Viewer]] = {}

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from importlib import import_module
 from io import BytesIO
 from typing import Any
 
@@ -18,17 +16,8 @@ from core.errors import Forbidden, Unauthenticated
 from orgs import principals
 from orgs.access import Access
 from orgs.api.authentication import authenticate_request
-from orgs.models import User
+from orgs.login_store import SessionStore, signed_in_user
 from sessions_app.streaming.followers import Viewer
-
-_LOGINS = import_module(settings.SESSION_ENGINE)
-
-
-@dataclass(slots=True)
-class _Login:
-    """As much of a request as Django's authentication looks at."""
-
-    session: Any
 
 
 def open_viewer(request: HttpRequest) -> Viewer:
@@ -38,20 +27,23 @@ def open_viewer(request: HttpRequest) -> Viewer:
         raise Unauthenticated
     if access.user_id is None:
         return Viewer(access, principals.refresh)
-    login_key = request.session.session_key or ""
+    assert isinstance(request.session, SessionStore)
+    login_id = request.session.find_id()
+    if login_id is None:
+        raise Unauthenticated
 
     def recheck(_: Access) -> Access | None:
-        user = _signed_in_user(login_key)
+        user = signed_in_user(login_id)
         return None if user is None else principals.access_for_user(user)
 
-    return Viewer(access, recheck, identity=login_key)
+    return Viewer(access, recheck, identity=login_id, login_id=login_id)
 
 
 def socket_request(scope: Mapping[str, Any]) -> HttpRequest:
     """A socket's opening handshake, as the request that it is."""
     scheme = {"ws": "http", "wss": "https"}.get(scope.get("scheme", "ws"), "http")
     request = ASGIRequest({**scope, "method": "GET", "scheme": scheme}, BytesIO())
-    request.session = _LOGINS.SessionStore(request.COOKIES.get(settings.SESSION_COOKIE_NAME))
+    request.session = SessionStore(request.COOKIES.get(settings.SESSION_COOKIE_NAME))
     return request
 
 
@@ -76,11 +68,3 @@ def _require_same_origin(request: HttpRequest) -> None:
             "origin_not_allowed",
             "A socket that a login opens must come from our own pages; use an API key elsewhere.",
         )
-
-
-def _signed_in_user(login_key: str) -> User | None:
-    """By Django's own rules: the login exists, and its password has not changed since."""
-    if not login_key:
-        return None
-    user = auth.get_user(_Login(_LOGINS.SessionStore(login_key)))  # type: ignore[arg-type]
-    return user if isinstance(user, User) and user.is_active else None

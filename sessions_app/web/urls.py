@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from sessions_app.web import acts, control, deciding, forking, pages, relatives
+from sessions_app.web import account, acts, control, deciding, forking, pages, relatives
 
 urlpatterns = [
     path("", pages.home),
@@ -15,6 +15,11 @@ urlpatterns = [
     path("w/<str:workspace>/sidebar/", pages.sidebar),
     path("w/<str:workspace>/archived/", pages.archived),
     path("w/<str:workspace>/group/<str:group>/", pages.group),
+    path("account/", account.account),
+    path("account/password", account.password),
+    path("account/logins/others/end", account.sign_out_others),
+    path("account/logins/all/end", account.sign_out_everywhere),
+    path("account/logins/<str:login>/end", account.sign_out_one),
     path("inbox/", deciding.inbox),
     path("inbox/count", deciding.count),
     path("s/<str:session>/waits/<str:event>/confirm", deciding.confirm),

@@ -12,6 +12,7 @@ from core import bus
 from core.bus import bell
 from core.db import in_db_thread
 from core.ids import encode_id
+from orgs.models import Login
 from orgs.services.epochs import bump_access_epoch
 from orgs.services.keys import revoke_api_key
 from sessions_app.domain.vocabulary import Visibility
@@ -262,8 +263,6 @@ async def test_a_login_that_ends_closes_its_sockets(
 
 
 def _end_login(cast: Cast, change: str) -> None:
-    from django.contrib.sessions.models import Session as Login
-
     if change == "password":
         cast.member.set_password("another long password")
         cast.member.save()
@@ -272,6 +271,7 @@ def _end_login(cast: Cast, change: str) -> None:
         cast.member.save()
     else:
         Login.objects.all().delete()
+        return
     bump_access_epoch(organization_id=cast.organization.pk)
 
 

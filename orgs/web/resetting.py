@@ -1,0 +1,66 @@
+"""A new password for who forgot theirs: ask for a link, follow it, choose.
+
+Whether an address is known shows in no answer, and in no time that an answer takes.
+"""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.shortcuts import render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from core import whence
+from core.errors import InvalidInput, NotFound
+from core.mail import send_later
+from orgs.services.passwords import find_reset, make_reset_mail, reset_password
+from orgs.web import throttle
+from orgs.web.views import posted_email, theme
+
+
+@require_http_methods(["GET", "POST"])
+@never_cache
+def ask(request: HttpRequest) -> HttpResponseBase:
+    context = {"theme": theme(request)}
+    if request.method == "GET":
+        return render(request, "password_reset.html", context)
+    email = posted_email(request)
+    if wait := throttle.try_reset(email, whence.present().address).wait_seconds:
+        problem = "You asked for many links. The newest one is in your mail; else try again later."
+        context |= {"email": email, "problem": problem}
+        response = render(request, "password_reset.html", context, status=429)
+        response["Retry-After"] = str(wait)
+        return response
+    origin = f"{request.scheme}://{request.get_host()}"
+    # Whether somebody signs in with it is looked up there, not here.
+    send_later(lambda: make_reset_mail(email=email, origin=origin))
+    return render(request, "password_reset.html", {**context, "email": email, "is_sent": True})
+
+
+@require_http_methods(["GET", "POST"])
+@never_cache
+def choose(request: HttpRequest, person: str, token: str) -> HttpResponseBase:
+    user = find_reset(person=person, token=token)
+    if user is None:
+        return _form(request, status=404)
+    if request.method == "GET":
+        return _form(request, email=user.email)
+    try:
+        reset_password(person=person, token=token, new=request.POST.get("new", ""))
+    except NotFound:
+        return _form(request, status=404)
+    except InvalidInput as problem:
+        return _form(request, email=user.email, problem=problem.message, status=400)
+    request.session.flush()
+    return HttpResponseRedirect("/sign-in/?renewed")
+
+
+def _form(
+    request: HttpRequest, *, email: str = "", problem: str = "", status: int = 200
+) -> HttpResponse:
+    """Without an address: the link is dead."""
+    context = {"theme": theme(request), "email": email, "problem": problem}
+    response = render(request, "password_new.html", context, status=status)
+    # The address of this page is a secret: it is told nobody, not even our own pages.
+    response["Referrer-Policy"] = "no-referrer"
+    return response
