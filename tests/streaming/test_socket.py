@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import time
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import orjson
 import psycopg
@@ -478,7 +478,7 @@ async def test_the_end_of_a_private_session_is_told_to_its_maker_alone(
     await _row(own, busy.public_id)
     # The poll has seen both, and sees them go without a hint.
     seen = {old.pk, busy.pk}
-    await until(lambda: seen <= hub._row_states.get(committed_cast.workspace.pk, {}).keys(), 5)
+    await until(lambda: seen <= _polled(hub, committed_cast), 5)
     access = await in_db_thread(committed_cast.access, "member")
     await in_db_thread(delete_session, access=access, session_id=old.pk)
     await in_db_thread(delete_session, access=access, session_id=busy.pk, stop=True)
@@ -492,6 +492,11 @@ async def test_the_end_of_a_private_session_is_told_to_its_maker_alone(
     assert removed(other) == set()
     await own.close()
     await other.close()
+
+
+def _polled(hub: Hub, cast: Cast) -> set[UUID]:
+    window = hub._row_states.get(cast.workspace.pk)
+    return set(window.rows) if window else set()
 
 
 def _allow_private(cast: Cast) -> None:
