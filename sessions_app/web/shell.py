@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 from uuid import UUID
 
+from django.conf import settings
 from django.contrib import messages
 from django.http import (
     HttpRequest,
@@ -136,6 +137,7 @@ def remember_workspace(response: HttpResponse, workspace_id: UUID) -> HttpRespon
         encode_id(Prefix.WORKSPACE, workspace_id),
         max_age=31_536_000,
         httponly=True,
+        secure=settings.SESSION_COOKIE_SECURE,
         samesite="Lax",
     )
     return response
