@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from ipaddress import IPv4Network, IPv6Network, ip_network
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -45,6 +46,17 @@ def flag(name: str, default: bool = False) -> bool:
 def words(name: str) -> list[str]:
     """Comma-separated, blanks dropped."""
     return [word.strip() for word in text(name).split(",") if word.strip()]
+
+
+def networks(name: str, default: str) -> list[IPv4Network | IPv6Network]:
+    """Addresses and networks, comma-separated; `none` for none at all."""
+    raw = text(name) or default
+    if raw.lower() == "none":
+        return []
+    try:
+        return [ip_network(word.strip()) for word in raw.split(",") if word.strip()]
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name} must be addresses or networks: {error}.") from None
 
 
 def choice(name: str, default: str, allowed: set[str]) -> str:

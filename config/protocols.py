@@ -12,6 +12,7 @@ from django.urls import path, re_path
 
 from core import bus
 from core.api.body_limit import BodyLimit
+from core.api.client_address import ClientAddress
 from sessions_app.streaming.draining import drain_on_signals
 from sessions_app.streaming.handoff import HandoffApplication
 from sessions_app.streaming.hub import current_hub
@@ -32,7 +33,7 @@ class Application:
         routes: list[Any] = [path("v1/ws", session_socket), re_path("", no_such_socket)]
         http = BodyLimit(HandoffApplication(ASGIHandler()), settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
         protocols = {"http": http, "websocket": URLRouter(routes)}
-        self._protocols: Any = ProtocolTypeRouter(protocols)
+        self._protocols = ClientAddress(ProtocolTypeRouter(protocols), settings.TRUSTED_PROXIES)
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":

@@ -28,6 +28,7 @@ def main() -> None:
         log_config=None,  # Django's logging says where lines go
         access_log=False,
         server_header=False,
+        proxy_headers=False,  # TRUSTED_PROXIES says whom to believe, under any server
         timeout_graceful_shutdown=GRACEFUL_SHUTDOWN_SECONDS,
         ws_max_size=SOCKET_MESSAGE_MAX_BYTES,
         # One frame goes to many followers: deflating it for each costs more than it saves.

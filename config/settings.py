@@ -63,15 +63,21 @@ ENCRYPTION_KEYS = _encryption
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS") or (
     ["localhost", "127.0.0.1", "[::1]", "testserver"] if IS_DEVELOPMENT else []
 )
+if "*" in ALLOWED_HOSTS and not IS_DEVELOPMENT:
+    raise ImproperlyConfigured(
+        "ALLOWED_HOSTS must name the hosts: links in mail lead to the one that a request named."
+    )
 CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
 # Plain HTTP is for development alone; behind a proxy, say that it speaks TLS for us.
 _SECURE = not IS_DEVELOPMENT
 if env.flag("BEHIND_TLS_PROXY"):
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+# Whose word we take for where a client came from. Anybody else's X-Forwarded-For says nothing.
+TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES", "127.0.0.1,::1")
 SECURE_SSL_REDIRECT = _SECURE
-SECURE_HSTS_SECONDS = 31_536_000 if _SECURE else 0
-SECURE_HSTS_INCLUDE_SUBDOMAINS = _SECURE
-SECURE_HSTS_PRELOAD = _SECURE
+# How long browsers insist on TLS after a visit; 0 takes it back.
+SECURE_HSTS_SECONDS = env.number("HSTS_SECONDS", 31_536_000 if _SECURE else 0)
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = SECURE_HSTS_SECONDS > 0
 # Health checks come from the inside, without TLS.
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]
 SESSION_ENGINE = "orgs.login_store"
@@ -110,13 +116,14 @@ MIDDLEWARE = [
     "core.api.whence.WhenceMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "core.api.no_store.NoStoreMiddleware",
     "csp.middleware.CSPMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
-    "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 ROOT_URLCONF = "config.urls"
 ASGI_APPLICATION = "config.asgi.application"

@@ -9,6 +9,7 @@ from uuid import uuid4
 import orjson
 
 from core.api.errors import problem_of
+from core.api.no_store import POLICY
 from core.api.request_id import HEADERS
 from core.errors import TooLarge
 
@@ -54,6 +55,7 @@ class BodyLimit:
             TooLarge("body_too_large", f"A request body has at most {self._limit} bytes.")
         )
         names = {"content-type": "application/json", "connection": "close"}
+        names |= {"cache-control": POLICY, "x-content-type-options": "nosniff"}
         names |= dict.fromkeys(HEADERS, request_id)
         headers = [(name.encode(), value.encode()) for name, value in names.items()]
         await send({"type": "http.response.start", "status": problem.status, "headers": headers})

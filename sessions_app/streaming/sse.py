@@ -41,7 +41,7 @@ from sessions_app.streaming.viewers import open_viewer
 
 HEARTBEAT = b": hb\n\n"
 # A proxy that buffers or compresses would hold every event back until its buffer is full.
-HEADERS = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
+HEADERS = {"Cache-Control": "no-cache, no-store, no-transform", "X-Accel-Buffering": "no"}
 
 # What the official client may add: deltas are always sent, and there is no beta here.
 IGNORED = ("beta", "event_deltas[]", "event_deltas")

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote
 from uuid import UUID
 
+from django.conf import settings
 from django.contrib import messages
 from django.http import (
     HttpRequest,
@@ -135,6 +136,7 @@ def remember_workspace(response: HttpResponse, workspace_id: UUID) -> HttpRespon
         encode_id(Prefix.WORKSPACE, workspace_id),
         max_age=31_536_000,
         httponly=True,
+        secure=settings.SESSION_COOKIE_SECURE,
         samesite="Lax",
     )
     return response

@@ -42,6 +42,14 @@ def test_production_without_a_key_refuses_with_a_sentence(name: str) -> None:
 
 
 @pytest.mark.slow
+def test_production_names_its_hosts() -> None:
+    """Or whoever asks for a new password chooses where its link leads."""
+    done = _check({**PRODUCTION, "ALLOWED_HOSTS": "sederunt.example,*"})
+    assert done.returncode != 0
+    assert "ALLOWED_HOSTS must name the hosts" in done.stderr
+
+
+@pytest.mark.slow
 def test_production_refuses_the_demo() -> None:
     done = _manage(["create_demo"], PRODUCTION)
     assert done.returncode != 0

@@ -29,7 +29,7 @@ HEARTBEAT_SECONDS = 1
 class Server:
     """`uvicorn` as the supervisor starts it, or `daphne`."""
 
-    def __init__(self, kind: str, database_url: str) -> None:
+    def __init__(self, kind: str, database_url: str, **environment: str) -> None:
         self.kind = kind
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
@@ -42,6 +42,7 @@ class Server:
             "DATABASE_DIRECT_URL": database_url,
             "STREAM_HEARTBEAT_SECONDS": str(HEARTBEAT_SECONDS),
             "DJANGO_SETTINGS_MODULE": "config.settings",
+            **environment,
         }
 
     def start(self) -> None:

@@ -77,7 +77,7 @@ async def test_nothing_between_may_buffer_or_compress_a_stream(
     await stream.until(lambda: stream.comments)
     headers = stream.response_headers
     assert headers["content-type"] == "text/event-stream"
-    assert headers["cache-control"] == "no-cache, no-transform"
+    assert headers["cache-control"] == "no-cache, no-store, no-transform"
     assert headers["x-accel-buffering"] == "no"
     assert "content-encoding" not in headers
     assert "content-length" not in headers
