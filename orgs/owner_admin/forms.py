@@ -14,7 +14,6 @@ from django.conf import settings
 from core.errors import DomainError
 from core.ids import Prefix, encode_id
 from orgs.models.audit import ActorKind, AuditAction
-from orgs.owner_admin.tenant import Tenant, parse_id
 from orgs.owner_admin.words import (
     ACTION_WORDS,
     ORGANIZATION_ROLE_WORDS,
@@ -26,6 +25,7 @@ from orgs.services.audit_reading import AuditQuery
 from orgs.services.invitations import NewInvitation
 from orgs.services.keys import NewKey
 from orgs.services.validation import EMAIL_MAX_CHARACTERS, NAME_MAX_CHARACTERS
+from orgs.tenant import Tenant, parse_id
 
 Choices = list[tuple[str, str]]
 SINGLE = "single"

@@ -14,8 +14,8 @@ from django.views.decorators.cache import never_cache
 from core.api.errors import problem_of
 from core.api.reader import theme
 from core.errors import DomainError, NotFound
-from orgs.owner_admin.tenant import Tenant
 from orgs.principals import access_for_user
+from orgs.tenant import Tenant
 
 View = Callable[..., HttpResponseBase]
 

@@ -16,8 +16,8 @@ from core.errors import Conflict, DomainError, Forbidden, InvalidInput
 from core.ids import Prefix, encode_id
 from orgs.access import Access
 from orgs.owner_admin.forms import PlainForm
-from orgs.owner_admin.tenant import Tenant
 from orgs.roles import OrganizationAction, OrganizationRole
+from orgs.tenant import Tenant
 
 ROWS_A_PAGE = 50
 SENT_FORMS_KEPT = 50

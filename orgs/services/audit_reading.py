@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from core.clock import rfc3339
-from core.errors import Conflict
+from core.cursors import decode_cursor, encode_cursor
+from core.errors import Conflict, InvalidInput
 from orgs.access import Access
 from orgs.models import AuditEntry
 from orgs.models.audit import ActorKind, AuditAction
@@ -61,6 +62,35 @@ def list_audit(*, access: Access, organization_id: UUID, query: AuditQuery) -> Q
     asked = {lookup: value for lookup, value in wanted.items() if value is not None}
     rows = AuditEntry.objects.filter(organization_id=organization_id, **asked)
     return rows.order_by("-at", "-id")
+
+
+def read_audit_page(
+    *, access: Access, organization_id: UUID, query: AuditQuery, limit: int, page: str = ""
+) -> tuple[list[AuditEntry], str | None]:
+    """The lines, and the cursor of those before them; None at the end.
+
+    Raises NotFound, Forbidden, InvalidInput for a bent cursor.
+    """
+    rows = list_audit(access=access, organization_id=organization_id, query=query)
+    name = f"audit {organization_id} {sorted(query.told().items())}"
+    if page:
+        at, pk = _position(name, page)
+        rows = rows.filter(Q(at__lt=at) | Q(at=at, pk__lt=pk))
+    found = list(rows[: limit + 1])
+    lines = found[:limit]
+    if len(found) == len(lines):
+        return lines, None
+    return lines, encode_cursor(name, [rfc3339(lines[-1].at), lines[-1].pk.hex])
+
+
+def _position(name: str, text: str) -> tuple[datetime, UUID]:
+    at, pk = decode_cursor(name, text, [str, str])
+    try:
+        return datetime.fromisoformat(at).astimezone(UTC), UUID(pk)
+    except (ValueError, OverflowError) as error:
+        raise InvalidInput(
+            "invalid_cursor", "Begin again without the cursor.", param="page"
+        ) from error
 
 
 @transaction.atomic

@@ -76,7 +76,9 @@ def create_key(*, access: Access, organization_id: UUID, new: NewKey) -> tuple[A
 
 
 @transaction.atomic
-def rotate_key(*, access: Access, key_id: UUID, overlap_seconds: int = 0) -> tuple[ApiKey, str]:
+def rotate_key(
+    *, access: Access, key_id: UUID, organization_id: UUID | None = None, overlap_seconds: int = 0
+) -> tuple[ApiKey, str]:
     """A new key in place of this one, which goes on for `overlap_seconds`, at most
     KEY_OVERLAP_MAX_SECONDS. Raises NotFound, Conflict `key_is_dead`, InvalidInput.
     """
@@ -85,7 +87,7 @@ def rotate_key(*, access: Access, key_id: UUID, overlap_seconds: int = 0) -> tup
         raise InvalidInput(
             "out_of_range", f"An overlap is 0 to {most} seconds.", param="overlap_seconds"
         )
-    key = _hold_key(access, key_id)
+    key = _hold_key(access, key_id, organization_id)
     moment = now()
     if key.revoked_at is not None or (key.expires_at is not None and key.expires_at <= moment):
         raise Conflict("key_is_dead", "It was revoked or has expired; create a new key.")
@@ -115,9 +117,9 @@ def rotate_key(*, access: Access, key_id: UUID, overlap_seconds: int = 0) -> tup
 
 
 @transaction.atomic
-def revoke_key(*, access: Access, key_id: UUID) -> None:
+def revoke_key(*, access: Access, key_id: UUID, organization_id: UUID | None = None) -> None:
     """At once, open streams included. Repeating it changes nothing. Raises NotFound."""
-    key = _hold_key(access, key_id)
+    key = _hold_key(access, key_id, organization_id)
     if key.revoked_at is not None:
         return
     revoke_api_key(key=key)
@@ -176,11 +178,12 @@ def revoke_api_key(*, key: ApiKey) -> None:
     bump_access_epoch(organization_id=key.organization_id)
 
 
-def _hold_key(access: Access, key_id: UUID) -> ApiKey:
+def _hold_key(access: Access, key_id: UUID, organization_id: UUID | None) -> ApiKey:
     """For its maker, and for who administers its workspace or organization."""
     rows = ApiKey.objects.select_related("organization", "workspace", "created_by")
     key = rows.select_for_update(of=("self",)).filter(pk=key_id).first()
-    if key is None or not _may_manage(access, key):
+    is_elsewhere = organization_id is not None and key and key.organization_id != organization_id
+    if key is None or is_elsewhere or not _may_manage(access, key):
         raise NotFound
     return key
 

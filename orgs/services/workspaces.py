@@ -5,12 +5,13 @@ from __future__ import annotations
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from core.errors import NotFound
 from orgs.access import Access
 from orgs.models import User, Workspace, WorkspaceMembership
 from orgs.models.audit import AuditAction
-from orgs.roles import OrganizationAction, WorkspaceRole
+from orgs.roles import OrganizationAction, WorkspaceKind, WorkspaceRole
 from orgs.services import audit
 from orgs.services.epochs import bump_access_epoch
 from orgs.services.holding import hold_organization, hold_shared_workspace
@@ -37,6 +38,21 @@ def create_shared_workspace(*, access: Access, organization_id: UUID, name: str)
     )
     bump_access_epoch(organization_id=organization_id)
     return workspace
+
+
+def list_workspace_members(*, access: Access, workspace_id: UUID) -> QuerySet[WorkspaceMembership]:
+    """For whoever reads there, or manages the organization. Raises NotFound."""
+    rows = WorkspaceMembership.objects.filter(
+        workspace_id=workspace_id, workspace__kind=WorkspaceKind.SHARED
+    )
+    if workspace_id not in access.grants:
+        managed = [
+            pk for pk in access.organizations if access.may_in(OrganizationAction.MANAGE, pk)
+        ]
+        there = Workspace.objects.filter(pk=workspace_id, organization_id__in=managed)
+        if not there.filter(kind=WorkspaceKind.SHARED).exists():
+            raise NotFound
+    return rows.select_related("user").order_by("user_id")
 
 
 @transaction.atomic

@@ -11,11 +11,14 @@ from rest_framework.response import Response
 
 from catalog.models import Model
 from catalog.selectors import list_models, model_ref
-from core.api.pagination import PageQuery, page_of, read_query
+from core.api.pagination import PageQuery, page_of, read_query, read_shape
 from core.api.views import ApiView
 from core.ids import Prefix, encode_id
+from orgs import principals
 from orgs.access import WorkspaceGrant
 from orgs.api.authentication import access_of
+from orgs.api.shapes import CreateWorkspace
+from orgs.services.workspaces import create_shared_workspace
 from sessions_app.api import building, queries, responses
 from sessions_app.api.openapi import WORKSPACE
 
@@ -38,6 +41,20 @@ class WorkspacesView(ApiView):
             scope=["workspaces"],
         )
         return Response(page)
+
+    @extend_schema(
+        operation_id="workspaces_create",
+        tags=["Workspaces"],
+        summary="Create a shared workspace, for owners and admins of the organization.",
+        request=CreateWorkspace,
+        responses={201: responses.WorkspaceObject},
+    )
+    def post(self, request: Request) -> Response:
+        values = read_shape(request.data, CreateWorkspace)
+        access = access_of(request)
+        made = create_shared_workspace(access=access, **values)
+        now = principals.refresh(access) or access
+        return Response(_workspace_json((made.pk, now.grants[made.pk])), status=201)
 
 
 class ModelsView(ApiView):

@@ -4,6 +4,18 @@ from __future__ import annotations
 
 from django.urls import path, re_path
 
+from orgs.api.keys import AuditView, KeyRotationView, KeysView, KeyView
+from orgs.api.organizations import (
+    InvitationsView,
+    InvitationView,
+    MembersView,
+    MemberView,
+    OrganizationsView,
+    OrganizationView,
+    ServiceAccountsView,
+    ServiceAccountView,
+)
+from orgs.api.workspaces import WorkspaceMembersView, WorkspaceMemberView
 from sessions_app.api.catalogue import ModelsView, WorkspacesView
 from sessions_app.api.control import (
     CancelView,
@@ -28,6 +40,8 @@ from sessions_app.api.turns import QueueView, TurnsView, TurnView
 from sessions_app.api.waits import InboxView, PendingView
 from sessions_app.streaming.sse import session_stream_view
 
+ORGANIZATION = "organizations/<str:organization_id>"
+WORKSPACE = "workspaces/<str:workspace_id>"
 SESSION = "sessions/<str:session_id>"
 QUEUED = f"{SESSION}/queue/<str:turn_id>"
 
@@ -58,10 +72,24 @@ urlpatterns = [
     path(f"{SESSION}/cancel", CancelView.as_view()),
     path(f"{SESSION}/retry", RetryView.as_view()),
     path(f"{SESSION}/fork", ForkView.as_view()),
-    path("workspaces/<str:workspace_id>/pause", WorkspacePauseView.as_view()),
-    path("workspaces/<str:workspace_id>/resume", WorkspaceResumeView.as_view()),
+    path(f"{WORKSPACE}/pause", WorkspacePauseView.as_view()),
+    path(f"{WORKSPACE}/resume", WorkspaceResumeView.as_view()),
     path(f"{SESSION}/pending", PendingView.as_view()),
     path(f"{SESSION}/children", ChildrenView.as_view()),
     path(f"{SESSION}/tree", TreeView.as_view()),
+    path(f"{WORKSPACE}/members", WorkspaceMembersView.as_view()),
+    path(f"{WORKSPACE}/members/<str:user_id>", WorkspaceMemberView.as_view()),
+    path("organizations", OrganizationsView.as_view()),
+    path(ORGANIZATION, OrganizationView.as_view()),
+    path(f"{ORGANIZATION}/members", MembersView.as_view()),
+    path(f"{ORGANIZATION}/members/<str:user_id>", MemberView.as_view()),
+    path(f"{ORGANIZATION}/invitations", InvitationsView.as_view()),
+    path(f"{ORGANIZATION}/invitations/<str:invitation_id>", InvitationView.as_view()),
+    path(f"{ORGANIZATION}/service_accounts", ServiceAccountsView.as_view()),
+    path(f"{ORGANIZATION}/service_accounts/<str:user_id>", ServiceAccountView.as_view()),
+    path(f"{ORGANIZATION}/api_keys", KeysView.as_view()),
+    path(f"{ORGANIZATION}/api_keys/<str:key_id>", KeyView.as_view()),
+    path(f"{ORGANIZATION}/api_keys/<str:key_id>/rotate", KeyRotationView.as_view()),
+    path(f"{ORGANIZATION}/audit", AuditView.as_view()),
     re_path("", no_such_route),
 ]

@@ -5,7 +5,8 @@ A route without a row fails, and so does a row without a route.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import uuid
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -14,14 +15,17 @@ from django.urls import URLPattern
 
 from core.clock import now
 from core.ids import Prefix, encode_id
-from orgs.roles import Scope
+from orgs.roles import OrganizationRole, Scope, WorkspaceRole
+from orgs.services.founding import add_organization_member, add_workspace_member, create_user
+from orgs.services.invitations import NewInvitation, create_invitation
 from orgs.services.keys import revoke_api_key
+from orgs.services.service_accounts import create_service_account
 from sessions_app.api.urls import urlpatterns
 from sessions_app.domain.vocabulary import Visibility
 from sessions_app.models import Event, Session
 from sessions_app.services.attempts import Failed, finish_turn
 from tests.api.client import Caller, refusal
-from tests.factories import Cast, claim, make_key, make_session, send
+from tests.factories import PASSWORD, Cast, claim, make_key, make_session, send
 
 # The session is the second member's; both keys are the owner's and may do all, if not read-only.
 COLUMNS = (
@@ -41,10 +45,37 @@ COLUMNS = (
 NO_KEY = " 401 401 401"
 READ = "200 200 200 200 200 404 200 200 200" + NO_KEY
 CONTROL = "200 200 200 200 403 404 200 200 403" + NO_KEY
+MANAGED = "200 200 403 403 403 404 404 200 404" + NO_KEY
+BY_PEOPLE = "201 201 403 403 403 404 404 403 404" + NO_KEY
+OF_A_KEY = "200 200 404 404 404 404 404 404 404" + NO_KEY
+ORGANIZATION = "organizations/<str:organization_id>"
+WORKSPACE = "workspaces/<str:workspace_id>"
 OWN = "200 200 200 200 200 404 403 403 403" + NO_KEY
 MATRIX: dict[tuple[str, str], str] = {
     ("GET", "openapi.json"): "200 " * len(COLUMNS),
     ("GET", "workspaces"): "200 " * 9 + NO_KEY,
+    ("POST", "workspaces"): MANAGED.replace("200", "201"),
+    ("GET", f"{WORKSPACE}/members"): READ,
+    ("POST", f"{WORKSPACE}/members/<str:user_id>"): "200 200 403 403 403 404 200 200 403" + NO_KEY,
+    ("DELETE", f"{WORKSPACE}/members/<str:user_id>"): (
+        "204 204 403 403 403 404 204 204 403" + NO_KEY
+    ),
+    ("GET", "organizations"): "200 " * 9 + NO_KEY,
+    ("GET", ORGANIZATION): MANAGED,
+    ("POST", ORGANIZATION): MANAGED,
+    ("GET", f"{ORGANIZATION}/members"): MANAGED,
+    ("POST", f"{ORGANIZATION}/members/<str:user_id>"): MANAGED,
+    ("DELETE", f"{ORGANIZATION}/members/<str:user_id>"): MANAGED.replace("200", "204"),
+    ("GET", f"{ORGANIZATION}/invitations"): MANAGED,
+    ("POST", f"{ORGANIZATION}/invitations"): BY_PEOPLE,
+    ("DELETE", f"{ORGANIZATION}/invitations/<str:invitation_id>"): MANAGED.replace("200", "204"),
+    ("POST", f"{ORGANIZATION}/service_accounts"): MANAGED.replace("200", "201"),
+    ("DELETE", f"{ORGANIZATION}/service_accounts/<str:user_id>"): MANAGED.replace("200", "204"),
+    ("GET", f"{ORGANIZATION}/api_keys"): MANAGED,
+    ("POST", f"{ORGANIZATION}/api_keys"): BY_PEOPLE,
+    ("DELETE", f"{ORGANIZATION}/api_keys/<str:key_id>"): OF_A_KEY.replace("200", "204"),
+    ("POST", f"{ORGANIZATION}/api_keys/<str:key_id>/rotate"): OF_A_KEY.replace("200", "201"),
+    ("GET", f"{ORGANIZATION}/audit"): MANAGED,
     ("GET", "models"): READ,
     ("GET", "inbox"): "200 " * 9 + NO_KEY,
     ("GET", "sessions"): READ,
@@ -101,6 +132,12 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("POST", "sessions/<str:session_id>/queue/<str:turn_id>/promote"): {"expected_version": 1},
     ("PUT", "sessions/<str:session_id>/read"): {"seq": 1},
     ("PUT", "sessions/<str:session_id>/visibility"): {"visibility": "workspace"},
+    ("POST", ORGANIZATION): {"name": "Atlas"},
+    ("POST", f"{ORGANIZATION}/members/<str:user_id>"): {"role": "member"},
+    ("POST", f"{WORKSPACE}/members/<str:user_id>"): {"role": "member"},
+    ("POST", f"{ORGANIZATION}/invitations"): {"email": "greta@example.test"},
+    ("POST", f"{ORGANIZATION}/service_accounts"): {"name": "CI"},
+    ("POST", f"{ORGANIZATION}/api_keys"): {"name": "Shop", "scopes": ["read"]},
     ("PUT", "sessions/<str:session_id>/draft"): {"text": "Dear", "expected_version": 0},
 }
 
@@ -140,6 +177,39 @@ class Stage:
         revoke_api_key(key=revoked.row)
         self._secrets = {"expired_key": expired.secret, "revoked_key": revoked.secret}
 
+    @property
+    def _others(self) -> dict[str, Callable[[bool], str]]:
+        return {
+            "<str:user_id>": self._newcomer,
+            "<str:invitation_id>": self._invitation,
+            "<str:key_id>": self._key,
+        }
+
+    def _newcomer(self, is_service: bool) -> str:
+        """A member of the organization and the workspace whom nobody has met yet."""
+        organization = self.cast.organization
+        if is_service:
+            owner = self.cast.access("owner")
+            made = create_service_account(access=owner, organization_id=organization.pk, name="CI")
+            return made.public_id
+        email = f"{uuid.uuid4().hex}@example.test"
+        user = create_user(email=email, name="Greta Olsen", password=PASSWORD)
+        add_organization_member(organization=organization, user=user, role=OrganizationRole.ADMIN)
+        add_workspace_member(workspace=self.cast.workspace, user=user, role=WorkspaceRole.VIEWER)
+        return user.public_id
+
+    def _invitation(self, _: bool) -> str:
+        made, _token = create_invitation(
+            access=self.cast.access("owner"),
+            organization_id=self.cast.organization.pk,
+            new=NewInvitation(f"{uuid.uuid4().hex}@example.test"),
+        )
+        return made.public_id
+
+    def _key(self, _: bool) -> str:
+        cast = self.cast
+        return make_key(cast.owner, cast.organization, None, [Scope.READ]).row.public_id
+
     def caller(self, column: str) -> Caller:
         if column in self._secrets:
             return Caller(self.cast, authorization=f"Bearer {self._secrets[column]}")
@@ -157,11 +227,17 @@ class Stage:
         path = route[1].replace("<str:session_id>", session.public_id)
         path = path.replace("<str:turn_id>", turn.public_id if turn else "")
         path = path.replace("<str:workspace_id>", self.workspace_id)
+        path = path.replace("<str:organization_id>", self.cast.organization.public_id)
+        for name, make in self._others.items():
+            if name in path:
+                path = path.replace(name, make("service_accounts" in path))
         if route in {("GET", "sessions"), ("GET", "models")}:
             path += f"?workspace_id={self.workspace_id}"
         return f"/v1/{path}"
 
     def body(self, route: tuple[str, str]) -> Any:
+        if route == ("POST", "workspaces"):
+            return {"organization_id": self.cast.organization.public_id, "name": "Harbour"}
         if route == ("POST", "sessions"):
             return {"workspace_id": self.workspace_id}
         return BODIES.get(route, {} if route[0] in {"POST", "PUT"} else None)

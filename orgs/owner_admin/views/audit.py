@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Any
 from uuid import UUID
 
-from django.db.models import Max, Q, QuerySet
+from django.db.models import Max
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.views.decorators.http import require_GET, require_POST
 
 from core.api.reader import zone
-from core.clock import now, rfc3339
-from core.cursors import decode_cursor, encode_cursor
+from core.clock import now
 from core.errors import Conflict, InvalidInput
 from orgs.models import AuditEntry
 from orgs.owner_admin.csv_export import to_csv
 from orgs.owner_admin.forms import AuditForm
 from orgs.owner_admin.pages import refuse, show
-from orgs.owner_admin.tenant import Tenant
 from orgs.owner_admin.words import say_action, say_changes
-from orgs.services.audit_reading import AuditQuery, export_audit, list_audit
+from orgs.services.audit_reading import AuditQuery, export_audit, list_audit, read_audit_page
+from orgs.tenant import Tenant
 
 LINES_A_PAGE = 50
 ACTORS_MAX = 500
@@ -33,8 +30,14 @@ def audit(request: HttpRequest, tenant: Tenant) -> HttpResponseBase:
     older = ""
     if form.is_valid():
         query = form.query(zone(request))
-        rows = list_audit(access=tenant.access, organization_id=tenant.id, query=query)
-        lines, older = _page(request, tenant, query, rows)
+        lines, cursor = read_audit_page(
+            access=tenant.access,
+            organization_id=tenant.id,
+            query=query,
+            limit=LINES_A_PAGE,
+            page=request.GET.get("before", ""),
+        )
+        older = cursor or ""
     names = _workspace_names(tenant, lines)
     shown = [
         {
@@ -90,30 +93,6 @@ def _actors(tenant: Tenant) -> list[tuple[str, UUID | None, str]]:
     named = rows.order_by().values("actor_kind", "actor_id").annotate(name=Max("actor_name"))
     known = named.order_by("name")[:ACTORS_MAX]
     return [(each["actor_kind"], each["actor_id"], each["name"]) for each in known]
-
-
-def _page(
-    request: HttpRequest, tenant: Tenant, query: AuditQuery, rows: QuerySet[AuditEntry]
-) -> tuple[list[AuditEntry], str]:
-    """The lines, and the cursor of those before them; empty at the end."""
-    name = f"audit {tenant.id} {sorted(query.told().items())}"
-    if text := request.GET.get("before", ""):
-        at, pk = _position(name, text)
-        rows = rows.filter(Q(at__lt=at) | Q(at=at, pk__lt=pk))
-    found = list(rows[: LINES_A_PAGE + 1])
-    lines = found[:LINES_A_PAGE]
-    if len(found) == len(lines):
-        return lines, ""
-    last: Any = lines[-1]
-    return lines, encode_cursor(name, [rfc3339(last.at), last.pk.hex])
-
-
-def _position(name: str, text: str) -> tuple[datetime, UUID]:
-    at, pk = decode_cursor(name, text, [str, str])
-    try:
-        return datetime.fromisoformat(at), UUID(pk)
-    except ValueError as error:
-        raise InvalidInput("invalid_cursor", "Begin again without the cursor.") from error
 
 
 def _address(request: HttpRequest, cursor: str) -> str:

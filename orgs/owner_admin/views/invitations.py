@@ -7,9 +7,9 @@ from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.http import require_GET, require_http_methods
 
 from core.errors import Conflict
+from orgs.mail import mail_invitation
 from orgs.models import Invitation
 from orgs.owner_admin.forms import InvitationForm
-from orgs.owner_admin.mail import mail_invitation
 from orgs.owner_admin.pages import (
     ask,
     attempt,
@@ -20,8 +20,8 @@ from orgs.owner_admin.pages import (
     show,
     was_sent_before,
 )
-from orgs.owner_admin.tenant import Tenant
 from orgs.services.invitations import create_invitation, revoke_invitation
+from orgs.tenant import Tenant
 
 
 @require_GET

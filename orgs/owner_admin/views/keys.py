@@ -20,8 +20,8 @@ from orgs.owner_admin.pages import (
     show,
     was_sent_before,
 )
-from orgs.owner_admin.tenant import Tenant
 from orgs.services.keys import create_key, revoke_key, rotate_key
+from orgs.tenant import Tenant
 
 SOON = timedelta(days=30)
 SHOWN = "That key was made, and its text was shown. It cannot be shown again: make another one."

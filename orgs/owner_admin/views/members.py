@@ -10,11 +10,11 @@ from core.errors import Conflict, Forbidden
 from orgs.models import OrganizationMembership
 from orgs.owner_admin.forms import RoleForm
 from orgs.owner_admin.pages import ask, attempt, done, page_of, refuse, show
-from orgs.owner_admin.tenant import Tenant
 from orgs.owner_admin.words import ORGANIZATION_ROLE_WORDS, WORKSPACE_ROLE_WORDS
 from orgs.principals import access_for_user
 from orgs.roles import OrganizationAction, OrganizationRole, WorkspaceKind
 from orgs.services.members import remove_organization_member, set_organization_role
+from orgs.tenant import Tenant
 
 SEARCH_MAX_CHARACTERS = 100
 # In one list to choose from; with more workspaces than that, their own pages add members as well.

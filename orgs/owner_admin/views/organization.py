@@ -13,10 +13,10 @@ from orgs.models.audit import AuditAction
 from orgs.owner_admin.forms import NameForm
 from orgs.owner_admin.guard import refusal, to_sign_in
 from orgs.owner_admin.pages import administered, attempt, done, show
-from orgs.owner_admin.tenant import Tenant
 from orgs.principals import access_for_user
 from orgs.services.audit_reading import AuditQuery, list_audit
 from orgs.services.organizations import update_organization
+from orgs.tenant import Tenant
 
 
 @require_GET

@@ -7,9 +7,9 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from orgs.owner_admin.forms import ServiceAccountForm
 from orgs.owner_admin.pages import ask, attempt, done, page_of, show
-from orgs.owner_admin.tenant import Tenant
 from orgs.roles import OrganizationRole
 from orgs.services.service_accounts import create_service_account, remove_service_account
+from orgs.tenant import Tenant
 
 
 @require_GET

@@ -11,7 +11,6 @@ from core.ids import Prefix
 from orgs.models import User, Workspace
 from orgs.owner_admin.forms import NameForm
 from orgs.owner_admin.pages import ask, attempt, done, page_of, refuse, show
-from orgs.owner_admin.tenant import Tenant, parse_id
 from orgs.owner_admin.words import WORKSPACE_ROLE_WORDS
 from orgs.roles import WorkspaceRole
 from orgs.services.workspaces import (
@@ -19,6 +18,7 @@ from orgs.services.workspaces import (
     remove_workspace_member,
     set_workspace_role,
 )
+from orgs.tenant import Tenant, parse_id
 
 # In one list to choose from; in a larger organization the member's own page adds them as well.
 CHOICES_MAX = 500

@@ -1,4 +1,4 @@
-"""Mail of the owner's admin."""
+"""Mail that the server sends of organizations."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""One organization, as one of its administrators may see it: where every page begins.
+"""One organization, as one of its administrators may see it.
 
-Lists, forms, filters and addresses take their rows from here and from nowhere else, so there is no
-query that could reach a row of another organization.
+The owner's pages and the API take their rows from here and from nowhere else, so there is no query
+that could reach a row of another organization.
 """
 
 from __future__ import annotations

@@ -1,0 +1,78 @@
+"""Shared workspaces: made, and who belongs to them."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from core.api.pagination import PageQuery, page_of, read_query, read_shape
+from core.api.views import ApiView, id_in_path
+from core.ids import Prefix
+from orgs.api import objects, shapes
+from orgs.api.authentication import access_of
+from orgs.roles import WorkspaceRole
+from orgs.services.workspaces import (
+    list_workspace_members,
+    remove_workspace_member,
+    set_workspace_role,
+)
+
+TAG = "Workspaces"
+
+
+class WorkspaceMembersView(ApiView):
+    @extend_schema(
+        operation_id="workspace_members_list",
+        tags=[TAG],
+        summary="List who belongs to a shared workspace. For whoever reads there.",
+        parameters=[PageQuery],
+        responses={200: objects.MemberPageObject},
+    )
+    def get(self, request: Request, workspace_id: str) -> Response:
+        pk = id_in_path(Prefix.WORKSPACE, workspace_id)
+        page = page_of(
+            list_workspace_members(access=access_of(request), workspace_id=pk),
+            key=lambda each: each.user_id.hex,
+            present=objects.member_json,
+            query=read_query(request.query_params, PageQuery),
+            scope=["workspace_members", pk.hex],
+        )
+        return Response(page)
+
+
+class WorkspaceMemberView(ApiView):
+    @extend_schema(
+        operation_id="workspace_members_set_role",
+        tags=[TAG],
+        summary="Let somebody of the organization into a workspace, or change their role there.",
+        request=shapes.SetWorkspaceRole,
+        responses={200: objects.MemberObject},
+    )
+    def post(self, request: Request, workspace_id: str, user_id: str) -> Response:
+        values = read_shape(request.data, shapes.SetWorkspaceRole)
+        membership = set_workspace_role(
+            access=access_of(request),
+            role=WorkspaceRole(values["role"]),
+            **_named(workspace_id, user_id),
+        )
+        return Response(objects.member_json(membership))
+
+    @extend_schema(
+        operation_id="workspace_members_remove",
+        tags=[TAG],
+        summary="Take somebody out of a workspace, or leave it.",
+        responses={204: None},
+    )
+    def delete(self, request: Request, workspace_id: str, user_id: str) -> Response:
+        remove_workspace_member(access=access_of(request), **_named(workspace_id, user_id))
+        return Response(status=204)
+
+
+def _named(workspace_id: str, user_id: str) -> dict[str, UUID]:
+    return {
+        "workspace_id": id_in_path(Prefix.WORKSPACE, workspace_id),
+        "user_id": id_in_path(Prefix.USER, user_id),
+    }
