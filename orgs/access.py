@@ -66,6 +66,20 @@ class OrganizationGrant:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentReach:
+    """What bounds an agent at work beside its initiator's own sight: it is in one tree, and its
+    session says how far it may look beyond. `agent_access`: session, user or workspace;
+    `end_user`: {source, id} as a pair; `is_private`: what it writes only one person reads.
+    """
+
+    workspace_id: UUID
+    root_id: UUID
+    agent_access: str
+    end_user: tuple[str, str] | None
+    is_private: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Access:
     """`epochs` says of which state of each organization's grants this access was computed;
     `expires_at` when it ends by itself, which moves no epoch.
@@ -77,6 +91,7 @@ class Access:
     epochs: Mapping[UUID, int] = field(default_factory=dict)
     organizations: Mapping[UUID, OrganizationGrant] = field(default_factory=dict)
     expires_at: datetime | None = None
+    agent: AgentReach | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "grants", MappingProxyType(dict(self.grants)))
@@ -142,6 +157,12 @@ class Access:
     def _granted(self, workspace_id: UUID) -> list[str]:
         grant = self.grants.get(workspace_id)
         return sorted(grant.actions) if grant else []
+
+    def as_agent(self, reach: AgentReach) -> Access:
+        """Of an agent that works for this principal: in its own workspace, and no further than its
+        session allows. Never wider.
+        """
+        return replace(self.narrow(workspaces={reach.workspace_id}), agent=reach)
 
     def narrow(
         self,

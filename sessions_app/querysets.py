@@ -9,9 +9,9 @@ from django.db import models
 from django.db.models import FilteredRelation, Q
 from django.db.models.expressions import RawSQL
 
-from orgs.access import Access
+from orgs.access import Access, AgentReach
 from orgs.roles import Action
-from sessions_app.domain.vocabulary import Visibility
+from sessions_app.domain.vocabulary import AgentAccess, Visibility
 
 # `models.wait.ASKS_PEOPLE`, in SQL.
 ASKS = "wait.status = 'open' AND wait.kind <> 'children'"
@@ -43,6 +43,21 @@ coalesce((SELECT true FROM sessions_app_session AS child
 """
 
 
+def _reached_by(agent: AgentReach) -> Q:
+    """`domain.visibility.reaches`, in SQL."""
+    own_tree = Q(pk=agent.root_id) | Q(root_id=agent.root_id)
+    allowed = Q(pk__in=[])
+    if agent.end_user is not None and agent.agent_access != AgentAccess.SESSION:
+        source, own_id = agent.end_user
+        same = Q(end_user_source=source, end_user_id=own_id)
+        allowed = same & ~Q(agent_access=AgentAccess.SESSION)
+    if agent.agent_access == AgentAccess.WORKSPACE:
+        allowed |= Q(agent_access=AgentAccess.WORKSPACE)
+    if not agent.is_private:
+        allowed &= Q(visibility=Visibility.WORKSPACE)
+    return own_tree | allowed
+
+
 # The manager that Django makes of this lives in a module that the name is not in.
 class SessionQuerySet(models.QuerySet["Session"]):  # type: ignore[name-defined]
     def visible_to(self, access: Access) -> Self:
@@ -50,6 +65,8 @@ class SessionQuerySet(models.QuerySet["Session"]):  # type: ignore[name-defined]
         seen = Q(visibility=Visibility.WORKSPACE)
         if access.user_id is not None:
             seen |= Q(maker_id=access.user_id)
+        if access.agent is not None:
+            seen &= _reached_by(access.agent)
         return self.filter(seen, workspace_id__in=access.workspaces_with(Action.SESSION_READ))
 
     def below(self, session: models.Model) -> Self:

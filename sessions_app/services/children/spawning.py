@@ -10,9 +10,10 @@ from django.conf import settings
 
 from core.errors import Forbidden
 from core.text import clip
-from orgs.access import Access
+from orgs.access import Access, AgentReach
 from orgs.principals import access_of
-from sessions_app.domain.vocabulary import AgentAccess, MemoryScope
+from orgs.roles import WorkspaceKind
+from sessions_app.domain.vocabulary import AgentAccess, MemoryScope, Visibility
 from sessions_app.models import Session, Turn
 from sessions_app.services.children.starting import AgentCall
 from sessions_app.services.model_settings import RequestedSettings
@@ -42,7 +43,7 @@ def spawn_child(
     """
     call = AgentCall(author_of(parent), turn.pk, attempt, tool_use_id)
     return create_session(
-        access=initiator_of(turn),
+        access=agent_access(parent, turn=turn),
         new=NewSession(
             workspace_id=parent.workspace_id,
             parent_id=parent.pk,
@@ -58,14 +59,27 @@ def spawn_child(
     )
 
 
-def initiator_of(turn: Turn) -> Access:
-    """What the person or key behind the turn may do now. Raises Forbidden `initiator_gone`."""
+def agent_access(session: Session, *, turn: Turn) -> Access:
+    """What the session's agent may do now: no more than the person or key behind its turn, and no
+    further than the session allows. Raises Forbidden `initiator_gone`.
+    """
     access = access_of(user_id=turn.author_id, key_id=turn.author_key_id)
-    if access is None or turn.session.workspace_id not in access.grants:
+    if access is None or session.workspace_id not in access.grants:
         raise Forbidden(
             "initiator_gone", "Whoever sent this turn's prompt may act here no more; stop here."
         )
-    return access
+    return access.as_agent(_reach(session, access))
+
+
+def _reach(session: Session, access: Access) -> AgentReach:
+    is_personal = access.grants[session.workspace_id].kind is WorkspaceKind.PERSONAL
+    return AgentReach(
+        workspace_id=session.workspace_id,
+        root_id=session.root_id or session.pk,
+        agent_access=session.agent_access,
+        end_user=(session.end_user_source, session.end_user_id) if session.end_user_id else None,
+        is_private=is_personal or session.visibility == Visibility.PRIVATE,
+    )
 
 
 def author_of(session: Session) -> dict[str, Any]:
