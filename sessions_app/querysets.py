@@ -10,7 +10,7 @@ from django.db.models import FilteredRelation, Q
 from django.db.models.expressions import RawSQL
 
 from orgs.access import Access, AgentReach
-from orgs.roles import Action
+from orgs.roles import Action, WorkspaceKind
 from sessions_app.domain.vocabulary import AgentAccess, Visibility
 
 # `models.wait.ASKS_PEOPLE`, in SQL.
@@ -68,6 +68,15 @@ class SessionQuerySet(models.QuerySet["Session"]):  # type: ignore[name-defined]
         if access.agent is not None:
             seen &= _reached_by(access.agent)
         return self.filter(seen, workspace_id__in=access.workspaces_with(Action.SESSION_READ))
+
+    def in_inventory(self, organization_id: UUID) -> Self:
+        """Roots that all of some shared workspace see, whoever asks; the caller was checked."""
+        return self.filter(
+            organization_id=organization_id,
+            visibility=Visibility.WORKSPACE,
+            parent__isnull=True,
+            workspace__kind=WorkspaceKind.SHARED,
+        )
 
     def below(self, session: models.Model) -> Self:
         """The tree under a session, itself left out."""

@@ -116,6 +116,17 @@ def row_json(session: Session) -> Json:
     }
 
 
+def inventory_json(session: Session) -> Json:
+    """A row for who administers the organization; pins and marks are nobody's here."""
+    personal = {"pinned", "unread"}
+    return {
+        **{name: value for name, value in row_json(session).items() if name not in personal},
+        "workspace_id": encode_id(Prefix.WORKSPACE, session.workspace_id),
+        "created_at": rfc3339(session.created_at),
+        "archived_at": rfc3339(session.archived_at),
+    }
+
+
 def is_unread(session: Session) -> bool:
     """An agent wrote since this person read; only in sessions that the person follows."""
     follows = getattr(session, "follows", None)

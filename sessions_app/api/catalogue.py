@@ -11,16 +11,18 @@ from rest_framework.response import Response
 
 from catalog.models import Model
 from catalog.selectors import list_models, model_ref
-from core.api.pagination import PageQuery, page_of, read_query, read_shape
-from core.api.views import ApiView
+from core.api.pagination import PageQuery, page_json, page_of, read_query, read_shape
+from core.api.views import ApiView, id_in_path
 from core.ids import Prefix, encode_id
 from orgs import principals
 from orgs.access import WorkspaceGrant
 from orgs.api.authentication import access_of
 from orgs.api.shapes import CreateWorkspace
 from orgs.services.workspaces import create_shared_workspace
+from sessions_app import wire
 from sessions_app.api import building, queries, responses
 from sessions_app.api.openapi import WORKSPACE
+from sessions_app.inventory import list_inventory
 
 
 class WorkspacesView(ApiView):
@@ -55,6 +57,30 @@ class WorkspacesView(ApiView):
         made = create_shared_workspace(access=access, **values)
         now = principals.refresh(access) or access
         return Response(_workspace_json((made.pk, now.grants[made.pk])), status=201)
+
+
+class InventoryView(ApiView):
+    @extend_schema(
+        operation_id="organizations_sessions",
+        tags=["Organizations"],
+        summary="List the sessions of all shared workspaces, for who administers the organization.",
+        description=(
+            "Rows alone: without a role in its workspace a session shows no word of its messages. "
+            "“Only me” sessions and personal workspaces are in no inventory."
+        ),
+        parameters=[queries.InventoryQuery],
+        responses={200: responses.InventoryPageObject},
+    )
+    def get(self, request: Request, organization_id: str) -> Response:
+        values = read_query(request.query_params, queries.InventoryQuery)
+        found = list_inventory(
+            access=access_of(request),
+            organization_id=id_in_path(Prefix.ORGANIZATION, organization_id),
+            include_archived=values["include_archived"],
+            limit=values["limit"],
+            page=values["page"],
+        )
+        return Response(page_json(map(wire.inventory_json, found.rows), found.next_page))
 
 
 class ModelsView(ApiView):

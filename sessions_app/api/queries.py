@@ -51,6 +51,10 @@ class SessionListQuery(PageQuery):
     }
 
 
+class InventoryQuery(PageQuery):
+    include_archived = Flag(default=False)
+
+
 class ChildrenQuery(PageQuery):
     archived = Choice(choices_of(Archived), default=Archived.EXCLUDE)
     order = Choice([("asc", "asc"), ("desc", "desc")], default="asc")

@@ -245,6 +245,19 @@ class RowObject(serializers.Serializer[Any]):
     seq = serializers.IntegerField()
 
 
+class InventoryRowObject(RowObject):
+    preview_text = serializers.CharField(help_text="Empty where one may not read the workspace.")
+    pinned = None  # type: ignore[assignment]
+    unread = None  # type: ignore[assignment]
+    workspace_id = serializers.CharField()
+    created_at = moment()
+    archived_at = moment(allow_null=True)
+
+
+class InventoryPageObject(_Page):
+    data = InventoryRowObject(many=True)  # type: ignore[assignment]
+
+
 class TreeNodeObject(RowObject):
     children = serializers.ListField(
         child=serializers.DictField(), help_text="Of the same shape, oldest first."

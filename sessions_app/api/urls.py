@@ -16,7 +16,7 @@ from orgs.api.organizations import (
     ServiceAccountView,
 )
 from orgs.api.workspaces import WorkspaceMembersView, WorkspaceMemberView
-from sessions_app.api.catalogue import ModelsView, WorkspacesView
+from sessions_app.api.catalogue import InventoryView, ModelsView, WorkspacesView
 from sessions_app.api.control import (
     CancelView,
     PauseView,
@@ -90,6 +90,7 @@ urlpatterns = [
     path(f"{ORGANIZATION}/api_keys", KeysView.as_view()),
     path(f"{ORGANIZATION}/api_keys/<str:key_id>", KeyView.as_view()),
     path(f"{ORGANIZATION}/api_keys/<str:key_id>/rotate", KeyRotationView.as_view()),
+    path(f"{ORGANIZATION}/sessions", InventoryView.as_view()),
     path(f"{ORGANIZATION}/audit", AuditView.as_view()),
     re_path("", no_such_route),
 ]

@@ -167,6 +167,11 @@ class Session(models.Model):
                 name="session_by_end_user",
             ),
             models.Index(
+                fields=["organization", "-created_at", "-id"],
+                condition=models.Q(parent__isnull=True, visibility=Visibility.WORKSPACE),
+                name="session_by_organization",
+            ),
+            models.Index(
                 fields=["workspace", "-archived_at", "-id"],
                 condition=models.Q(archived_at__isnull=False),
                 name="session_by_archiving",

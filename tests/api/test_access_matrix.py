@@ -76,6 +76,7 @@ MATRIX: dict[tuple[str, str], str] = {
     ("DELETE", f"{ORGANIZATION}/api_keys/<str:key_id>"): OF_A_KEY.replace("200", "204"),
     ("POST", f"{ORGANIZATION}/api_keys/<str:key_id>/rotate"): OF_A_KEY.replace("200", "201"),
     ("GET", f"{ORGANIZATION}/audit"): MANAGED,
+    ("GET", f"{ORGANIZATION}/sessions"): MANAGED,
     ("GET", "models"): READ,
     ("GET", "inbox"): "200 " * 9 + NO_KEY,
     ("GET", "sessions"): READ,
