@@ -128,7 +128,7 @@ class InvitationsView(ApiView):
     @extend_schema(
         operation_id="invitations_list",
         tags=[TAG],
-        summary="List the invitations that are open, the newest first.",
+        summary="List the invitations that are open.",
         parameters=[PageQuery],
         responses={200: objects.InvitationPageObject},
     )

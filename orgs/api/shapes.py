@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from rest_framework import serializers
 
-from core.api.fields import Flag, PublicId, QuerySerializer, StrictSerializer, Text, Whole, range_of
+from core.api.fields import Flag, Moment, PublicId, QuerySerializer, StrictSerializer, Text, Whole
 from core.api.pagination import PageQuery
 from core.ids import Prefix
 from orgs.models.audit import ActorKind, AuditAction
@@ -79,4 +79,7 @@ class AuditListQuery(PageQuery):
     actor_id = Text(required=False, max_length=64, help_text="A `usr_` or `key_` id.")
     target_id = Text(required=False, max_length=64, help_text="The id of what was changed.")
 
-    named: ClassVar = range_of("created_at")
+    named: ClassVar = {
+        "created_at[gte]": Moment(required=False),
+        "created_at[lt]": Moment(required=False),
+    }

@@ -31,6 +31,9 @@ Choices = list[tuple[str, str]]
 SINGLE = "single"
 
 
+FIRST_YEAR, LAST_YEAR = 2000, 2200
+
+
 class PlainForm(forms.Form):
     """`places`: the field at which an error of a service stands, by its param or its code."""
 
@@ -210,6 +213,9 @@ class AuditForm(PlainForm):
     def clean(self) -> dict[str, Any]:
         data = self.cleaned_data
         since, until = data.get("since"), data.get("until")
+        for name, day in (("since", since), ("until", until)):
+            if day and not FIRST_YEAR <= day.year <= LAST_YEAR:
+                self.add_error(name, f"Choose a day from {FIRST_YEAR} to {LAST_YEAR}.")
         if since and until and until < since:
             self.add_error("until", "This is before the first day.")
         return data

@@ -6,7 +6,7 @@ the audit log names the server.
 
 from __future__ import annotations
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from core.errors import Conflict, NotFound
 from orgs.models import (
@@ -26,7 +26,13 @@ def create_user(*, email: str, name: str, password: str) -> User:
     """Raises Conflict `email_taken`, whatever the case of the letters."""
     if User.objects.filter(email__iexact=email).exists():
         raise Conflict("email_taken", "Someone already signs in with this address.", param="email")
-    return User.objects.create_user(email, password, name=name)
+    try:
+        with transaction.atomic():
+            return User.objects.create_user(email, password, name=name)
+    except IntegrityError as error:  # somebody else was as quick
+        raise Conflict(
+            "email_taken", "Someone already signs in with this address.", param="email"
+        ) from error
 
 
 @transaction.atomic

@@ -1,29 +1,41 @@
 """Rows that a change of members needs for itself, and who may change them.
 
-Whoever changes the members of an organization holds its row, so that two owners who leave at once
-are seen one after the other.
+Whoever changes who may do what in an organization holds its row first, then what else it changes:
+workspace, membership, key. What the caller may do is computed again once the row is held: a request
+that waited for a change of its own caller's rights must not go by what they were before.
 """
 
 from __future__ import annotations
 
 from uuid import UUID
 
-from core.errors import Conflict, NotFound
-from orgs.access import Access
+from core.errors import Conflict, Forbidden, NotFound
+from orgs.access import Access, PrincipalKind
 from orgs.models import Organization, OrganizationMembership, Workspace
-from orgs.roles import Action, OrganizationAction, OrganizationRole, WorkspaceKind
+from orgs.principals import refresh
+from orgs.roles import (
+    ORGANIZATION_ROLE_ACTIONS,
+    ROLE_ACTIONS,
+    Action,
+    OrganizationAction,
+    OrganizationRole,
+    WorkspaceKind,
+    WorkspaceRole,
+)
 
 
 def hold_organization(
     *, access: Access, organization_id: UUID, action: OrganizationAction
-) -> Organization:
-    """Raises NotFound, Forbidden. The caller is in a transaction."""
+) -> tuple[Organization, Access]:
+    """The row, and what the caller may do now. Raises NotFound, Forbidden."""
     access.require_in(action, organization_id)
     held = Organization.objects.select_for_update(no_key=True)
     organization = held.filter(pk=organization_id).first()
-    if organization is None:
+    present = refresh(access)
+    if organization is None or present is None:
         raise NotFound
-    return organization
+    present.require_in(action, organization_id)
+    return organization, present
 
 
 def hold_membership(
@@ -51,15 +63,47 @@ def require_another_owner(*, access: Access, membership: OrganizationMembership)
         raise Conflict("last_owner", "Make somebody else an owner first; this is the last one.")
 
 
-def hold_shared_workspace(*, access: Access, workspace_id: UUID) -> Workspace:
-    """For who manages the workspace or its organization. Raises NotFound, Forbidden."""
-    rows = Workspace.objects.select_for_update(no_key=True).filter(kind=WorkspaceKind.SHARED)
-    workspace = rows.filter(pk=workspace_id).first()
-    if workspace is None:
+def hold_shared_workspace(
+    *, access: Access, workspace_id: UUID, leaving: bool = False
+) -> tuple[Workspace, Access]:
+    """For who manages the workspace or its organization; `leaving`: for whoever is in it.
+
+    Raises NotFound, Forbidden.
+    """
+    rows = Workspace.objects.filter(kind=WorkspaceKind.SHARED, pk=workspace_id)
+    found = rows.first()
+    if found is None:
         raise NotFound
+    _require_manages(access, found, leaving)
+    Organization.objects.select_for_update(no_key=True).get(pk=found.organization_id)
+    present = refresh(access)
+    workspace = rows.select_for_update(no_key=True).first()
+    if present is None or workspace is None:
+        raise NotFound
+    _require_manages(present, workspace, leaving)
+    return workspace, present
+
+
+def require_may_grant(*, access: Access, organization_id: UUID, role: OrganizationRole) -> None:
+    """Nobody, and no key, gives what they lack themselves. Raises Forbidden."""
+    own = access.organizations[organization_id].actions
+    if not ORGANIZATION_ROLE_ACTIONS[role] <= own:
+        raise Forbidden("missing_role", "You cannot give a role that may do more than you may.")
+
+
+def require_key_may_grant(*, access: Access, workspace_id: UUID, role: WorkspaceRole) -> None:
+    """A person who manages may let anybody in, themselves too; a key gives no more than it has."""
+    if access.principal.kind is PrincipalKind.USER:
+        return
+    grant = access.grants.get(workspace_id)
+    if grant is None or not ROLE_ACTIONS[role] <= grant.actions:
+        raise Forbidden("missing_scope", "This key cannot give a role that may do more than it.")
+
+
+def _require_manages(access: Access, workspace: Workspace, leaving: bool) -> None:
     if access.may_in(OrganizationAction.MANAGE, workspace.organization_id):
-        return workspace
-    if workspace_id not in access.grants:
+        return
+    if workspace.pk not in access.grants:
         raise NotFound
-    access.require(Action.WORKSPACE_MANAGE, workspace_id)
-    return workspace
+    if not leaving:
+        access.require(Action.WORKSPACE_MANAGE, workspace.pk)

@@ -48,7 +48,7 @@ def create_invitation(
 
     Raises NotFound, Forbidden, InvalidInput, Conflict `already_member`.
     """
-    organization = hold_organization(
+    organization, access = hold_organization(
         access=access, organization_id=organization_id, action=OrganizationAction.MANAGE
     )
     if access.user_id is None:
@@ -85,7 +85,7 @@ def create_invitation(
 @transaction.atomic
 def revoke_invitation(*, access: Access, organization_id: UUID, invitation_id: UUID) -> None:
     """Its link is dead at once. Repeating it changes nothing. Raises NotFound, Forbidden."""
-    organization = hold_organization(
+    organization, access = hold_organization(
         access=access, organization_id=organization_id, action=OrganizationAction.MANAGE
     )
     invitation = organization.invitations.filter(pk=invitation_id).first()

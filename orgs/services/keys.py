@@ -14,9 +14,9 @@ from django.db import transaction
 from core.clock import now
 from core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from orgs.access import Access
-from orgs.models import ApiKey, Organization, User, Workspace
+from orgs.models import ApiKey, Organization, OrganizationMembership, User, Workspace
 from orgs.models.audit import AuditAction
-from orgs.principals import KEY_PREFIX_LENGTH, digest_secret
+from orgs.principals import KEY_PREFIX_LENGTH, digest_secret, refresh
 from orgs.roles import (
     Action,
     OrganizationAction,
@@ -55,7 +55,9 @@ def create_key(*, access: Access, organization_id: UUID, new: NewKey) -> tuple[A
     if access.user_id is None:
         raise Forbidden("not_a_person", "Only a person who is signed in can create keys.")
     action = OrganizationAction.READ if new.workspace_id else OrganizationAction.MANAGE
-    organization = hold_organization(access=access, organization_id=organization_id, action=action)
+    organization, access = hold_organization(
+        access=access, organization_id=organization_id, action=action
+    )
     key, secret = issue_key(
         maker=_maker_of(access, organization, new),
         name=require_name(new.name),
@@ -79,15 +81,20 @@ def create_key(*, access: Access, organization_id: UUID, new: NewKey) -> tuple[A
 def rotate_key(
     *, access: Access, key_id: UUID, organization_id: UUID | None = None, overlap_seconds: int = 0
 ) -> tuple[ApiKey, str]:
-    """A new key in place of this one, which goes on for `overlap_seconds`, at most
-    KEY_OVERLAP_MAX_SECONDS. Raises NotFound, Conflict `key_is_dead`, InvalidInput.
+    """A new key in place of this one, with as long a life; the old one goes on for
+    `overlap_seconds`, at most KEY_OVERLAP_MAX_SECONDS.
+
+    For its owner alone, and for who manages the organization where that is a service account:
+    anybody else would hold a secret that may do what its owner may. Raises NotFound, Forbidden
+    `not_your_key`, Conflict `key_is_dead`, InvalidInput.
     """
     most = settings.KEY_OVERLAP_MAX_SECONDS
     if not 0 <= overlap_seconds <= most:
         raise InvalidInput(
             "out_of_range", f"An overlap is 0 to {most} seconds.", param="overlap_seconds"
         )
-    key = _hold_key(access, key_id, organization_id)
+    key, access = _hold_key(access, key_id, organization_id)
+    _require_may_take_over(access, key)
     moment = now()
     if key.revoked_at is not None or (key.expires_at is not None and key.expires_at <= moment):
         raise Conflict("key_is_dead", "It was revoked or has expired; create a new key.")
@@ -98,6 +105,9 @@ def rotate_key(
         organization=key.organization,
         workspace=key.workspace,
     )
+    if key.expires_at is not None:
+        fresh.expires_at = moment + (key.expires_at - key.created_at)
+        fresh.save(update_fields=["expires_at"])
     if overlap_seconds:
         until = moment + timedelta(seconds=overlap_seconds)
         key.expires_at = min(key.expires_at or until, until)
@@ -119,7 +129,7 @@ def rotate_key(
 @transaction.atomic
 def revoke_key(*, access: Access, key_id: UUID, organization_id: UUID | None = None) -> None:
     """At once, open streams included. Repeating it changes nothing. Raises NotFound."""
-    key = _hold_key(access, key_id, organization_id)
+    key, access = _hold_key(access, key_id, organization_id)
     if key.revoked_at is not None:
         return
     revoke_api_key(key=key)
@@ -178,14 +188,45 @@ def revoke_api_key(*, key: ApiKey) -> None:
     bump_access_epoch(organization_id=key.organization_id)
 
 
-def _hold_key(access: Access, key_id: UUID, organization_id: UUID | None) -> ApiKey:
+def revoke_keys_of(access: Access, membership: OrganizationMembership) -> None:
+    """All that a member who goes had in the organization: coming back revives none of them."""
+    keys = ApiKey.objects.filter(
+        organization_id=membership.organization_id,
+        created_by_id=membership.user_id,
+        revoked_at__isnull=True,
+    )
+    for key in keys:
+        audit.record(
+            access=access,
+            organization_id=key.organization_id,
+            workspace_id=key.workspace_id,
+            action=AuditAction.KEY_REVOKED,
+            target=audit.target_of(key),
+        )
+    keys.update(revoked_at=now())
+
+
+def _hold_key(access: Access, key_id: UUID, organization_id: UUID | None) -> tuple[ApiKey, Access]:
     """For its maker, and for who administers its workspace or organization."""
     rows = ApiKey.objects.select_related("organization", "workspace", "created_by")
-    key = rows.select_for_update(of=("self",)).filter(pk=key_id).first()
-    is_elsewhere = organization_id is not None and key and key.organization_id != organization_id
-    if key is None or is_elsewhere or not _may_manage(access, key):
+    found = rows.filter(pk=key_id).first()
+    if found is None or organization_id not in {None, found.organization_id}:
         raise NotFound
-    return key
+    if not _may_manage(access, found):
+        raise NotFound
+    Organization.objects.select_for_update(no_key=True).get(pk=found.organization_id)
+    present = refresh(access)
+    key = rows.select_for_update(of=("self",)).filter(pk=key_id).first()
+    if present is None or key is None or not _may_manage(present, key):
+        raise NotFound
+    return key, present
+
+
+def _require_may_take_over(access: Access, key: ApiKey) -> None:
+    is_own = key.created_by_id == access.user_id
+    manages = access.may_in(OrganizationAction.MANAGE, key.organization_id)
+    if not is_own and not (key.created_by.is_service_account and manages):
+        raise Forbidden("not_your_key", "Only its owner can rotate a key; you can revoke it.")
 
 
 def _may_manage(access: Access, key: ApiKey) -> bool:

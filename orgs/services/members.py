@@ -13,7 +13,13 @@ from orgs.models.audit import AuditAction
 from orgs.roles import OrganizationAction, OrganizationRole
 from orgs.services import audit
 from orgs.services.epochs import bump_access_epoch
-from orgs.services.holding import hold_membership, hold_organization, require_another_owner
+from orgs.services.holding import (
+    hold_membership,
+    hold_organization,
+    require_another_owner,
+    require_may_grant,
+)
+from orgs.services.keys import revoke_keys_of
 
 
 @transaction.atomic
@@ -24,7 +30,7 @@ def set_organization_role(
 
     Raises NotFound, Forbidden, Conflict `last_owner`.
     """
-    organization = hold_organization(
+    organization, access = hold_organization(
         access=access, organization_id=organization_id, action=OrganizationAction.MANAGE
     )
     membership = hold_membership(access=access, organization=organization, user_id=user_id)
@@ -32,6 +38,7 @@ def set_organization_role(
         return membership
     if OrganizationRole.OWNER in {role, membership.role}:
         access.require_in(OrganizationAction.OWN, organization_id)
+    require_may_grant(access=access, organization_id=organization_id, role=role)
     if membership.user.is_service_account and role is OrganizationRole.OWNER:
         raise Forbidden("not_a_person", "Only a person can be an owner.")
     require_another_owner(access=access, membership=membership)
@@ -50,21 +57,26 @@ def set_organization_role(
 
 @transaction.atomic
 def remove_organization_member(*, access: Access, organization_id: UUID, user_id: UUID) -> None:
-    """Out of the organization and all its workspaces. What they made stays; their personal
-    workspace stays too, seen by nobody, for the day they come back.
+    """Out of the organization and all its workspaces, and their keys are dead for good. What they
+    made stays; their personal workspace stays too, seen by nobody, for the day they come back.
 
     Raises NotFound, Forbidden, Conflict `last_owner`.
     """
     is_leaving = user_id == access.user_id
     action = OrganizationAction.READ if is_leaving else OrganizationAction.MANAGE
-    organization = hold_organization(access=access, organization_id=organization_id, action=action)
+    organization, access = hold_organization(
+        access=access, organization_id=organization_id, action=action
+    )
     membership = hold_membership(access=access, organization=organization, user_id=user_id)
+    if membership.user.is_service_account:
+        raise Forbidden("not_a_person", "Remove the service account itself, with its keys.")
     require_another_owner(access=access, membership=membership)
     shared = WorkspaceMembership.objects.filter(
         workspace__organization_id=organization_id, user_id=user_id
     )
     shared.delete()
     membership.delete()
+    revoke_keys_of(access, membership)
     audit.record(
         access=access,
         organization_id=organization_id,

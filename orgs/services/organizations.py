@@ -27,7 +27,7 @@ def update_organization(
     """What is None stays. Whether *Only me* is allowed is for owners alone; switching it off
     reveals nothing and hides nothing. Raises NotFound, Forbidden, InvalidInput.
     """
-    organization = hold_organization(
+    organization, access = hold_organization(
         access=access, organization_id=organization_id, action=OrganizationAction.MANAGE
     )
     wanted = {

@@ -15,7 +15,7 @@ from orgs.models.audit import AuditAction
 from orgs.roles import OrganizationAction, OrganizationRole
 from orgs.services import audit
 from orgs.services.epochs import bump_access_epoch
-from orgs.services.holding import hold_organization
+from orgs.services.holding import hold_organization, require_may_grant
 from orgs.services.validation import require_name
 
 
@@ -30,11 +30,12 @@ def create_service_account(
     """It belongs to this organization alone. What it may do in a workspace, `set_workspace_role`
     says. Raises NotFound, Forbidden, InvalidInput.
     """
-    organization = hold_organization(
+    organization, access = hold_organization(
         access=access, organization_id=organization_id, action=OrganizationAction.MANAGE
     )
     if role is OrganizationRole.OWNER:
         raise Forbidden("not_a_person", "Only a person can be an owner.")
+    require_may_grant(access=access, organization_id=organization_id, role=role)
     pk = uuid7()
     account = User(
         pk=pk, name=require_name(name), email=f"{pk.hex}@service.invalid", service_of=organization
@@ -59,7 +60,7 @@ def remove_service_account(*, access: Access, organization_id: UUID, account_id:
 
     Raises NotFound, Forbidden.
     """
-    organization = hold_organization(
+    organization, access = hold_organization(
         access=access, organization_id=organization_id, action=OrganizationAction.MANAGE
     )
     account = organization.service_accounts.filter(pk=account_id, is_active=True).first()

@@ -11,17 +11,21 @@ from core.errors import NotFound
 from orgs.access import Access
 from orgs.models import User, Workspace, WorkspaceMembership
 from orgs.models.audit import AuditAction
-from orgs.roles import OrganizationAction, WorkspaceKind, WorkspaceRole
+from orgs.roles import Action, OrganizationAction, WorkspaceKind, WorkspaceRole
 from orgs.services import audit
 from orgs.services.epochs import bump_access_epoch
-from orgs.services.holding import hold_organization, hold_shared_workspace
+from orgs.services.holding import (
+    hold_organization,
+    hold_shared_workspace,
+    require_key_may_grant,
+)
 from orgs.services.validation import require_name
 
 
 @transaction.atomic
 def create_shared_workspace(*, access: Access, organization_id: UUID, name: str) -> Workspace:
     """Its maker administers it. Raises NotFound, Forbidden, InvalidInput."""
-    organization = hold_organization(
+    organization, access = hold_organization(
         access=access, organization_id=organization_id, action=OrganizationAction.MANAGE
     )
     workspace = Workspace.objects.create(organization=organization, name=require_name(name))
@@ -41,17 +45,19 @@ def create_shared_workspace(*, access: Access, organization_id: UUID, name: str)
 
 
 def list_workspace_members(*, access: Access, workspace_id: UUID) -> QuerySet[WorkspaceMembership]:
-    """For whoever reads there, or manages the organization. Raises NotFound."""
+    """For whoever reads there, or manages the organization. Raises NotFound, Forbidden."""
     rows = WorkspaceMembership.objects.filter(
         workspace_id=workspace_id, workspace__kind=WorkspaceKind.SHARED
     )
-    if workspace_id not in access.grants:
+    if not access.may(Action.WORKSPACE_READ, workspace_id):
         managed = [
             pk for pk in access.organizations if access.may_in(OrganizationAction.MANAGE, pk)
         ]
         there = Workspace.objects.filter(pk=workspace_id, organization_id__in=managed)
         if not there.filter(kind=WorkspaceKind.SHARED).exists():
-            raise NotFound
+            if workspace_id not in access.grants:
+                raise NotFound
+            access.require(Action.WORKSPACE_READ, workspace_id)
     return rows.select_related("user").order_by("user_id")
 
 
@@ -63,7 +69,8 @@ def set_workspace_role(
 
     Raises NotFound, Forbidden.
     """
-    workspace = hold_shared_workspace(access=access, workspace_id=workspace_id)
+    workspace, access = hold_shared_workspace(access=access, workspace_id=workspace_id)
+    require_key_may_grant(access=access, workspace_id=workspace_id, role=role)
     user = User.objects.filter(
         pk=user_id, organization_memberships__organization_id=workspace.organization_id
     ).first()
@@ -94,10 +101,9 @@ def set_workspace_role(
 @transaction.atomic
 def remove_workspace_member(*, access: Access, workspace_id: UUID, user_id: UUID) -> None:
     """Oneself, too. Who does not belong to it is not found. Raises NotFound, Forbidden."""
-    if user_id == access.user_id and workspace_id in access.grants:
-        workspace = Workspace.objects.select_for_update(no_key=True).get(pk=workspace_id)
-    else:
-        workspace = hold_shared_workspace(access=access, workspace_id=workspace_id)
+    workspace, access = hold_shared_workspace(
+        access=access, workspace_id=workspace_id, leaving=user_id == access.user_id
+    )
     found = workspace.memberships.select_related("user").filter(user_id=user_id).first()
     if found is None:
         raise NotFound

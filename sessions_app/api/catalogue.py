@@ -18,6 +18,7 @@ from orgs import principals
 from orgs.access import WorkspaceGrant
 from orgs.api.authentication import access_of
 from orgs.api.shapes import CreateWorkspace
+from orgs.roles import WorkspaceKind
 from orgs.services.workspaces import create_shared_workspace
 from sessions_app import wire
 from sessions_app.api import building, queries, responses
@@ -56,7 +57,10 @@ class WorkspacesView(ApiView):
         access = access_of(request)
         made = create_shared_workspace(access=access, **values)
         now = principals.refresh(access) or access
-        return Response(_workspace_json((made.pk, now.grants[made.pk])), status=201)
+        none = WorkspaceGrant(
+            made.organization_id, WorkspaceKind.SHARED, made.name, None, frozenset()
+        )
+        return Response(_workspace_json((made.pk, now.grants.get(made.pk, none))), status=201)
 
 
 class InventoryView(ApiView):

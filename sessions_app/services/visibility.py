@@ -13,6 +13,7 @@ from django.db import transaction
 
 from core.errors import Conflict, Forbidden
 from orgs.access import Access
+from orgs.roles import Action
 from orgs.services.epochs import bump_access_epoch
 from sessions_app import eventlog
 from sessions_app.domain.events import Draft
@@ -34,6 +35,7 @@ def set_visibility(*, access: Access, session_id: UUID, visibility: Visibility) 
     """
     session = get_session(access=access, session_id=session_id, lock=Lock.WITH_PARENT)
     _require_maker(access, session)
+    access.require(Action.SESSION_CONTROL, session.workspace_id, maker_id=session.maker_id)
     if session.visibility == visibility:
         return session
     if session.parent_id is not None:

@@ -36,7 +36,7 @@ RowStates = Mapping[UUID, Window]
 
 # The columns that a row shows. The inner query reads one index in its own order.
 _SHOWN = f"""
-    row.id, status, title, message_count, model_label, agent_message_seq,
+    row.id, visibility, status, title, message_count, model_label, agent_message_seq,
     started_turn_id IS NOT NULL OR ready_at IS NOT NULL, paused_at IS NOT NULL,
     {OPEN_WAITS.format(row="row")}, {WORKS_BELOW.format(row="row")},
     {AWAITED.format(row="row")}::text, {HAS_CHILDREN.format(row="row")}

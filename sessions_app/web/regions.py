@@ -116,7 +116,8 @@ def session_context(
 
 def _who_may_see(access: Access, session: Session) -> dict[str, bool]:
     """What the maker is offered; the service decides."""
-    decides = session.parent_id is None and session.maker_id == access.user_id is not None
+    is_own = session.maker_id == access.user_id is not None
+    decides = is_own and session.parent_id is None and may(access, Action.SESSION_CONTROL, session)
     is_private = session.visibility == Visibility.PRIVATE
     return {
         "may_show": decides and is_private,

@@ -149,7 +149,7 @@ ROWS = (
     Row("GET", "keys/new/", "keys/new/", 200),
     Row("POST", "keys/new/", "keys/new/", 200, {**KEY, "workspace": "{workspace}"}),
     Row("GET", "keys/<key>/rotate/", "keys/{key}/rotate/", 200),
-    Row("POST", "keys/<key>/rotate/", "keys/{key}/rotate/", 200, {"overlap": "3600"}),
+    Row("POST", "keys/<key>/rotate/", "keys/{key}/rotate/", 200, {"overlap": "3600"}, 400),
     Row("GET", "keys/<key>/revoke/", "keys/{key}/revoke/", 200),
     Row("POST", "keys/<key>/revoke/", "keys/{key}/revoke/", 302),
     Row("GET", "settings/", "settings/", 200),

@@ -14,6 +14,7 @@ from core.errors import Conflict, DomainError, Forbidden, InvalidInput, NotFound
 from orgs.models import ApiKey, AuditEntry, User
 from orgs.principals import authenticate_key
 from orgs.roles import Action, OrganizationAction, OrganizationRole, WorkspaceRole
+from orgs.services.founding import join_organization
 from orgs.services.keys import NewKey, create_key, revoke_key, rotate_key
 from orgs.services.members import remove_organization_member, set_organization_role
 from orgs.services.service_accounts import create_service_account, remove_service_account
@@ -122,7 +123,7 @@ def test_a_rotated_key_goes_on_for_the_overlap_and_no_longer(cast: Cast) -> None
 def test_without_an_overlap_the_old_one_is_dead_at_once(cast: Cast) -> None:
     old, secret = create(cast)
     epoch = cast.access("owner").epochs[cast.organization.pk]
-    rotate_key(access=cast.access("admin"), key_id=old.pk)
+    rotate_key(access=cast.access("owner"), key_id=old.pk)
     with pytest.raises(Unauthenticated):
         authenticate_key(secret)
     assert cast.access("owner").epochs[cast.organization.pk] > epoch
@@ -233,3 +234,70 @@ def test_a_removed_service_account_and_its_keys_do_nothing_more(cast: Cast) -> N
         remove_service_account(**remove)
     with pytest.raises(InvalidInput):
         create(cast, service_account_id=made.pk)
+
+
+def test_only_its_owner_gets_the_successor_of_a_key(cast: Cast) -> None:
+    """It may do what its owner may: whoever else held its secret would be more than they are."""
+    key, secret = create(cast)
+    with pytest.raises(Forbidden) as refused:
+        rotate_key(access=cast.access("admin"), key_id=key.pk)
+    assert refused.value.code == "not_your_key"
+    assert authenticate_key(secret)
+    made = account(cast, OrganizationRole.ADMIN)
+    of_account, _ = create(cast, service_account_id=made.pk)
+    rotate_key(access=cast.access("admin"), key_id=of_account.pk)
+
+
+def test_a_successor_lives_as_long_as_the_key_was_meant_to(cast: Cast) -> None:
+    key, _ = create(cast, lifetime_days=1)
+    fresh, _ = rotate_key(access=cast.access("owner"), key_id=key.pk)
+    assert fresh.expires_at is not None
+    assert fresh.expires_at < now() + timedelta(days=1, seconds=1)
+
+
+def test_the_keys_of_a_removed_member_stay_dead_when_they_come_back(cast: Cast) -> None:
+    _, secret = create(cast, "admin")
+    owner = cast.access("owner")
+    remove_organization_member(
+        access=owner, organization_id=cast.organization.pk, user_id=cast.admin.pk
+    )
+    join_organization(organization=cast.organization, user=cast.admin, role=OrganizationRole.ADMIN)
+    with pytest.raises(Unauthenticated) as refused:
+        authenticate_key(secret)
+    assert refused.value.code == "revoked_api_key"
+    assert AuditEntry.objects.filter(action="api_key.revoked").count() == 1
+
+
+def test_a_service_account_is_not_removed_as_a_member(cast: Cast) -> None:
+    made = account(cast)
+    with pytest.raises(Forbidden) as refused:
+        remove_organization_member(
+            access=cast.access("owner"), organization_id=cast.organization.pk, user_id=made.pk
+        )
+    assert refused.value.code == "not_a_person"
+
+
+def test_a_key_gives_nobody_what_it_lacks(cast: Cast) -> None:
+    _, secret = create(cast, scopes=["organization.manage"])
+    access = authenticate_key(secret)
+    with pytest.raises(Forbidden):
+        set_organization_role(
+            access=access,
+            organization_id=cast.organization.pk,
+            user_id=cast.viewer.pk,
+            role=OrganizationRole.ADMIN,
+        )
+    with pytest.raises(Forbidden):
+        create_service_account(
+            access=access,
+            organization_id=cast.organization.pk,
+            name="CI",
+            role=OrganizationRole.ADMIN,
+        )
+    with pytest.raises(Forbidden):
+        set_workspace_role(
+            access=access,
+            workspace_id=cast.workspace.pk,
+            user_id=cast.viewer.pk,
+            role=WorkspaceRole.ADMINISTRATOR,
+        )

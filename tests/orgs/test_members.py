@@ -248,3 +248,26 @@ def test_only_an_owner_decides_whether_only_me_is_allowed(cast: Cast) -> None:
     for name in ("", " ", "x" * 101, "a\x00b", "\ud800"):
         with pytest.raises(InvalidInput):
             update_organization(access=cast.access("owner"), name=name, **chosen)
+
+
+@pytest.mark.parametrize("becomes", [MEMBER, None])
+def test_whoever_lost_their_rights_while_they_waited_goes_by_what_they_have_now(
+    cast: Cast, becomes: OrganizationRole | None
+) -> None:
+    """Their access was computed before the row was held."""
+    set_role(cast, "owner", "admin", OWNER)
+    before = cast.access("admin")
+    if becomes is None:
+        remove(cast, "owner", "admin")
+    else:
+        set_role(cast, "owner", "admin", becomes)
+    lost = Forbidden if becomes else NotFound
+    for whom in (cast.admin, cast.member):
+        with pytest.raises(lost):
+            set_organization_role(
+                access=before, organization_id=cast.organization.pk, user_id=whom.pk, role=OWNER
+            )
+    with pytest.raises(lost):
+        update_organization(
+            access=before, organization_id=cast.organization.pk, allows_private_sessions=True
+        )

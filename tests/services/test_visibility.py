@@ -160,3 +160,12 @@ def test_open_pages_look_again(cast: Cast) -> None:
     before: Any = cast.access("member").epochs
     change(cast, make_session(cast), PRIVATE)
     assert cast.access("member").epochs != before
+
+
+def test_a_maker_who_only_reads_by_now_decides_nothing(cast: Cast) -> None:
+    allow_private(cast)
+    session = make_session(cast)
+    cast.member.workspace_memberships.filter(workspace=cast.workspace).update(role="viewer")
+    with pytest.raises(Forbidden) as refused:
+        change(cast, session, PRIVATE)
+    assert refused.value.code == "missing_role"

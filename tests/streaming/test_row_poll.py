@@ -10,6 +10,7 @@ import pytest
 from core.db import in_db_thread
 from sessions_app.domain.vocabulary import Visibility
 from sessions_app.services.archiving import archive_session
+from sessions_app.services.visibility import set_visibility
 from sessions_app.streaming import hub as hub_module
 from sessions_app.streaming import rows
 from sessions_app.streaming.hub import Hub
@@ -105,3 +106,15 @@ async def test_a_private_session_moves_no_row_of_anybody_else(
     assert other.told("sidebar") == []
     for tab in (own, other):
         await tab.close()
+
+
+@pytest.mark.django_db
+def test_who_may_see_a_session_is_part_of_how_its_row_looks(cast: Cast) -> None:
+    """Else a lost hint would leave a hidden one in the lists of others."""
+    allow_private(cast)
+    session, pk = make_session(cast), cast.workspace.pk
+    before = read_row_states([pk])
+    set_visibility(
+        access=cast.access("member"), session_id=session.pk, visibility=Visibility.PRIVATE
+    )
+    assert find_changed(before, read_row_states([pk])) == {pk: {session.pk}}
