@@ -74,7 +74,9 @@ MATRIX: dict[tuple[str, str], str] = {
     ("GET", f"{ORGANIZATION}/api_keys"): MANAGED,
     ("POST", f"{ORGANIZATION}/api_keys"): BY_PEOPLE,
     ("DELETE", f"{ORGANIZATION}/api_keys/<str:key_id>"): OF_A_KEY.replace("200", "204"),
-    ("POST", f"{ORGANIZATION}/api_keys/<str:key_id>/rotate"): OF_A_KEY.replace("200", "201"),
+    ("POST", f"{ORGANIZATION}/api_keys/<str:key_id>/rotate"): (
+        "201 403 404 404 404 404 404 404 404" + NO_KEY
+    ),
     ("GET", f"{ORGANIZATION}/audit"): MANAGED,
     ("GET", f"{ORGANIZATION}/sessions"): MANAGED,
     ("GET", "models"): READ,
