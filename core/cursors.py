@@ -10,10 +10,13 @@ import base64
 import binascii
 import hashlib
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 import orjson
 
+from core.clock import rfc3339
 from core.errors import InvalidInput
 
 MAX_LENGTH = 1_000
@@ -48,6 +51,21 @@ def decode_cursor(query: str, text: str, types: Sequence[type]) -> list[Any]:
     if encode_cursor(query, position) != text:  # padding, spaces: one position, one text
         raise _garbled()
     return position
+
+
+def encode_moment(query: str, at: datetime, pk: UUID) -> str:
+    """The position of a row in a list by time, newest or oldest first."""
+    return encode_cursor(query, [rfc3339(at), pk.hex])
+
+
+def decode_moment(query: str, text: str) -> tuple[datetime, UUID]:
+    """Raises InvalidInput `invalid_cursor`."""
+    at, pk = decode_cursor(query, text, [str, str])
+    try:
+        # A cursor's own time always names its offset; a bent one may not.
+        return datetime.fromisoformat(at).astimezone(UTC), UUID(hex=pk)
+    except (ValueError, OverflowError):
+        raise _garbled() from None
 
 
 def _digest(query: str) -> str:

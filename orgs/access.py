@@ -138,6 +138,9 @@ class Access:
             details={"action": str(action)},
         )
 
+    def organizations_with(self, action: OrganizationAction) -> list[UUID]:
+        return [pk for pk in self.organizations if self.may_in(action, pk)]
+
     def may_in(self, action: OrganizationAction, organization_id: UUID) -> bool:
         grant = self.organizations.get(organization_id)
         return grant is not None and action in grant.actions

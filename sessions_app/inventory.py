@@ -7,14 +7,11 @@ people keep for themselves is in no inventory.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from uuid import UUID
 
 from django.db.models import Q
 
-from core.clock import rfc3339
-from core.cursors import decode_cursor, encode_cursor
-from core.errors import InvalidInput
+from core.cursors import decode_moment, encode_moment
 from orgs.access import Access
 from orgs.roles import Action, OrganizationAction
 from sessions_app.models import Session
@@ -51,18 +48,10 @@ def list_inventory(
     if len(found) == len(rows):
         return InventoryPage(rows, None)
     last = rows[-1]
-    return InventoryPage(rows, encode_cursor(name, [rfc3339(last.created_at), last.pk.hex]))
+    return InventoryPage(rows, encode_moment(name, last.created_at, last.pk))
 
 
 def _before(sessions: SessionQuerySet, name: str, page: str) -> SessionQuerySet:
-    moment, pk = decode_cursor(name, page, [str, str])
-    try:
-        at, session_id = datetime.fromisoformat(moment).astimezone(UTC), UUID(hex=pk)
-    except (ValueError, OverflowError):
-        raise InvalidInput(
-            "invalid_cursor",
-            "Send the page cursor exactly as the last answer gave it.",
-            param="page",
-        ) from None
+    at, session_id = decode_moment(name, page)
     beyond = Q(created_at__lt=at) | Q(created_at=at, id__lt=session_id)
     return sessions.filter(Q(created_at__lte=at) & beyond)

@@ -27,6 +27,16 @@ class PageQuery(QuerySerializer):
     )
 
 
+class NoQuery(QuerySerializer):
+    """What takes no parameters."""
+
+
+class PageObject(serializers.Serializer[Any]):
+    # Beside its `data`. (No docstring: it would be the description of every page.)
+    next_page = serializers.CharField(allow_null=True)
+    has_more = serializers.BooleanField()
+
+
 def read_query(query: QueryDict, shape: type[QuerySerializer]) -> dict[str, Any]:
     """The parameters in the types of `shape`. Raises ValidationError, for unknown ones too.
 

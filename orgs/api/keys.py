@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from core.api.fields import bounds_in
-from core.api.pagination import PageQuery, page_json, page_of, read_query, read_shape
+from core.api.pagination import NoQuery, PageQuery, page_json, page_of, read_query, read_shape
 from core.api.views import ApiView, id_in_path
 from core.errors import InvalidInput
 from core.ids import InvalidId, Prefix, decode_id
@@ -50,6 +50,7 @@ class KeysView(ApiView):
         responses={201: objects.ApiKeyObject},
     )
     def post(self, request: Request, organization_id: str) -> Response:
+        read_query(request.query_params, NoQuery)
         values = read_shape(request.data, shapes.CreateKey)
         key, secret = create_key(
             access=access_of(request),
@@ -67,6 +68,7 @@ class KeyView(ApiView):
         responses={204: None},
     )
     def delete(self, request: Request, organization_id: str, key_id: str) -> Response:
+        read_query(request.query_params, NoQuery)
         revoke_key(
             access=access_of(request),
             organization_id=id_in_path(Prefix.ORGANIZATION, organization_id),
@@ -84,6 +86,7 @@ class KeyRotationView(ApiView):
         responses={201: objects.ApiKeyObject},
     )
     def post(self, request: Request, organization_id: str, key_id: str) -> Response:
+        read_query(request.query_params, NoQuery)
         values = read_shape(request.data, shapes.RotateKey)
         key, secret = rotate_key(
             access=access_of(request),

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from rest_framework import serializers
 
+from core.api.pagination import PageObject
 from core.clock import rfc3339
 from core.ids import Prefix, encode_id
 from orgs.access import OrganizationGrant
@@ -91,28 +92,23 @@ class AuditEntryObject(serializers.Serializer[Any]):
     address = serializers.CharField(allow_null=True, help_text="Of the client.")
 
 
-class _Page(serializers.Serializer[Any]):
-    next_page = serializers.CharField(allow_null=True)
-    has_more = serializers.BooleanField()
-
-
-class OrganizationPageObject(_Page):
+class OrganizationPageObject(PageObject):
     data = OrganizationObject(many=True)  # type: ignore[assignment]
 
 
-class MemberPageObject(_Page):
+class MemberPageObject(PageObject):
     data = MemberObject(many=True)  # type: ignore[assignment]
 
 
-class InvitationPageObject(_Page):
+class InvitationPageObject(PageObject):
     data = InvitationObject(many=True)  # type: ignore[assignment]
 
 
-class ApiKeyPageObject(_Page):
+class ApiKeyPageObject(PageObject):
     data = ApiKeyObject(many=True)  # type: ignore[assignment]
 
 
-class AuditPageObject(_Page):
+class AuditPageObject(PageObject):
     data = AuditEntryObject(many=True)  # type: ignore[assignment]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rest_framework.request import Request
 
+from core.api.pagination import NoQuery, read_query
 from core.api.views import id_in_path
 from core.ids import Prefix
 from orgs.api.authentication import access_of
@@ -12,7 +13,11 @@ from orgs.tenant import Tenant
 
 
 def open_tenant(request: Request, organization_id: str) -> Tenant:
-    """NotFound where one does not belong, Forbidden where one belongs and does not administer."""
+    """NotFound where one does not belong, Forbidden where one belongs and does not administer.
+    What changes something takes no query.
+    """
+    if request.method != "GET":
+        read_query(request.query_params, NoQuery)
     access = access_of(request)
     pk = id_in_path(Prefix.ORGANIZATION, organization_id)
     access.require_in(OrganizationAction.MANAGE, pk)

@@ -6,7 +6,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from core.api.pagination import PageQuery, page_of, read_query, read_shape
+from core.api.pagination import NoQuery, PageQuery, page_of, read_query, read_shape
 from core.api.views import ApiView, id_in_path
 from core.ids import Prefix
 from orgs.access import Access
@@ -51,7 +51,7 @@ class OrganizationView(ApiView):
         responses={200: objects.OrganizationSettingsObject},
     )
     def get(self, request: Request, organization_id: str) -> Response:
-        read_query(request.query_params, shapes.NoQuery)
+        read_query(request.query_params, NoQuery)
         return Response(_settings(open_tenant(request, organization_id)))
 
     @extend_schema(
@@ -62,7 +62,7 @@ class OrganizationView(ApiView):
         responses={200: objects.OrganizationSettingsObject},
     )
     def post(self, request: Request, organization_id: str) -> Response:
-        read_query(request.query_params, shapes.NoQuery)
+        read_query(request.query_params, NoQuery)
         values = read_shape(request.data, shapes.UpdateOrganization)
         access = access_of(request)
         tenant = open_tenant(request, organization_id)
@@ -116,6 +116,7 @@ class MemberView(ApiView):
         responses={204: None},
     )
     def delete(self, request: Request, organization_id: str, user_id: str) -> Response:
+        read_query(request.query_params, NoQuery)
         remove_organization_member(
             access=access_of(request),
             organization_id=id_in_path(Prefix.ORGANIZATION, organization_id),

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from rest_framework import serializers
 
-from core.api.fields import Flag, Moment, PublicId, QuerySerializer, StrictSerializer, Text, Whole
+from core.api.fields import Flag, Moment, PublicId, StrictSerializer, Text, Whole
 from core.api.pagination import PageQuery
 from core.ids import Prefix
 from orgs.models.audit import ActorKind, AuditAction
@@ -19,10 +19,6 @@ def _choices(
     kind: type[OrganizationRole | WorkspaceRole | ActorKind | AuditAction],
 ) -> list[tuple[str, str]]:
     return [(each.value, each.value) for each in kind]
-
-
-class NoQuery(QuerySerializer):
-    pass
 
 
 class UpdateOrganization(StrictSerializer):

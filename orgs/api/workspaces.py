@@ -8,7 +8,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from core.api.pagination import PageQuery, page_of, read_query, read_shape
+from core.api.pagination import NoQuery, PageQuery, page_of, read_query, read_shape
 from core.api.views import ApiView, id_in_path
 from core.ids import Prefix
 from orgs.api import objects, shapes
@@ -52,6 +52,7 @@ class WorkspaceMemberView(ApiView):
         responses={200: objects.MemberObject},
     )
     def post(self, request: Request, workspace_id: str, user_id: str) -> Response:
+        read_query(request.query_params, NoQuery)
         values = read_shape(request.data, shapes.SetWorkspaceRole)
         membership = set_workspace_role(
             access=access_of(request),
@@ -67,6 +68,7 @@ class WorkspaceMemberView(ApiView):
         responses={204: None},
     )
     def delete(self, request: Request, workspace_id: str, user_id: str) -> Response:
+        read_query(request.query_params, NoQuery)
         remove_workspace_member(access=access_of(request), **_named(workspace_id, user_id))
         return Response(status=204)
 

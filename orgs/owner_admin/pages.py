@@ -52,9 +52,12 @@ def show(
 def administered(access: Access) -> list[dict[str, Any]]:
     """The organizations that this person owns or administers, and no other's name."""
     return [
-        {"id": pk, "name": grant.name, "home": f"/owner/{encode_id(Prefix.ORGANIZATION, pk)}/"}
-        for pk, grant in access.organizations.items()
-        if access.may_in(OrganizationAction.MANAGE, pk)
+        {
+            "id": pk,
+            "name": access.organizations[pk].name,
+            "home": f"/owner/{encode_id(Prefix.ORGANIZATION, pk)}/",
+        }
+        for pk in access.organizations_with(OrganizationAction.MANAGE)
     ]
 
 

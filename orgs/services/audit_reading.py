@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from core.clock import rfc3339
-from core.cursors import decode_cursor, encode_cursor
-from core.errors import Conflict, InvalidInput
+from core.cursors import decode_moment, encode_moment
+from core.errors import Conflict
 from orgs.access import Access
 from orgs.models import AuditEntry, Organization
 from orgs.models.audit import ActorKind, AuditAction
@@ -73,23 +73,13 @@ def read_audit_page(
     rows = list_audit(access=access, organization_id=organization_id, query=query)
     name = f"audit {organization_id} {sorted(query.told().items())}"
     if page:
-        at, pk = _position(name, page)
+        at, pk = decode_moment(name, page)
         rows = rows.filter(Q(at__lt=at) | Q(at=at, pk__lt=pk))
     found = list(rows[: limit + 1])
     lines = found[:limit]
     if len(found) == len(lines):
         return lines, None
-    return lines, encode_cursor(name, [rfc3339(lines[-1].at), lines[-1].pk.hex])
-
-
-def _position(name: str, text: str) -> tuple[datetime, UUID]:
-    at, pk = decode_cursor(name, text, [str, str])
-    try:
-        return datetime.fromisoformat(at).astimezone(UTC), UUID(pk)
-    except (ValueError, OverflowError) as error:
-        raise InvalidInput(
-            "invalid_cursor", "Begin again without the cursor.", param="page"
-        ) from error
+    return lines, encode_moment(name, lines[-1].at, lines[-1].pk)
 
 
 @transaction.atomic

@@ -24,7 +24,8 @@ from orgs.principals import access_of, digest_secret
 from orgs.roles import OrganizationAction, OrganizationRole, WorkspaceKind, WorkspaceRole
 from orgs.services import audit, founding
 from orgs.services.holding import hold_organization
-from orgs.services.validation import require_email
+from orgs.services.passwords import require_password
+from orgs.services.validation import require_email, require_name
 
 TOKEN_MAX_LENGTH = 100
 
@@ -137,10 +138,13 @@ def accept_as_member(*, access: Access, token: str) -> Organization:
 def accept_as_newcomer(*, token: str, name: str, password: str) -> User:
     """By somebody who has no login yet; they get one for the invited address.
 
-    Raises NotFound for a dead link, Conflict `email_taken`.
+    Raises NotFound for a dead link, Conflict `email_taken`, InvalidInput `invalid_name`,
+    `weak_password`.
     """
     invitation = _hold(token)
-    user = founding.create_user(email=invitation.email, name=name, password=password)
+    user = founding.create_user(
+        email=invitation.email, name=require_name(name), password=require_password(password)
+    )
     _join(invitation, user)
     return user
 

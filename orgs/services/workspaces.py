@@ -50,9 +50,7 @@ def list_workspace_members(*, access: Access, workspace_id: UUID) -> QuerySet[Wo
         workspace_id=workspace_id, workspace__kind=WorkspaceKind.SHARED
     )
     if not access.may(Action.WORKSPACE_READ, workspace_id):
-        managed = [
-            pk for pk in access.organizations if access.may_in(OrganizationAction.MANAGE, pk)
-        ]
+        managed = access.organizations_with(OrganizationAction.MANAGE)
         there = Workspace.objects.filter(pk=workspace_id, organization_id__in=managed)
         if not there.filter(kind=WorkspaceKind.SHARED).exists():
             if workspace_id not in access.grants:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from django.contrib.auth import login
-from django.contrib.auth.password_validation import validate_password
-from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
@@ -12,13 +10,11 @@ from django.views.decorators.http import require_http_methods
 
 from core.api.reader import theme
 from core.errors import Conflict, Forbidden, InvalidInput, NotFound
-from core.text import is_storable
 from orgs.models import Invitation, User
 from orgs.principals import access_for_user
 from orgs.services.invitations import accept_as_member, accept_as_newcomer, find_invitation
-from orgs.services.validation import NAME_MAX_CHARACTERS, require_name
+from orgs.services.validation import NAME_MAX_CHARACTERS
 
-PASSWORD_MAX_CHARACTERS = 1_000
 HOME = "/"
 _FIELDS = {"name", "password"}
 
@@ -46,17 +42,11 @@ def invitation(request: HttpRequest, token: str) -> HttpResponseBase:
 
 def _newcomer(request: HttpRequest, token: str) -> User:
     """Raises InvalidInput with the field at fault."""
-    name = require_name(request.POST.get("name", ""))
-    password = request.POST.get("password", "")
-    if len(password) > PASSWORD_MAX_CHARACTERS or not is_storable(password):
-        raise InvalidInput("invalid_password", "Choose another password.", param="password")
-    try:
-        validate_password(password)
-    except ValidationError as error:
-        raise InvalidInput(
-            "invalid_password", " ".join(error.messages), param="password"
-        ) from error
-    return accept_as_newcomer(token=token, name=name, password=password)
+    return accept_as_newcomer(
+        token=token,
+        name=request.POST.get("name", ""),
+        password=request.POST.get("password", ""),
+    )
 
 
 def _page(

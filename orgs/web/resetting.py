@@ -11,11 +11,12 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from core import whence
+from core.api.reader import theme
 from core.errors import InvalidInput, NotFound
 from core.mail import send_later
 from orgs.services.passwords import find_reset, make_reset_mail, reset_password
 from orgs.web import throttle
-from orgs.web.views import posted_email, theme
+from orgs.web.views import posted_email
 
 
 @require_http_methods(["GET", "POST"])

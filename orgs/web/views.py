@@ -10,6 +10,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from core import whence
+from core.api.reader import theme
 from core.text import is_storable
 from orgs.principals import access_for_user
 from orgs.services.logins import trim_logins
@@ -50,11 +51,6 @@ def operators_sign_in(request: HttpRequest) -> HttpResponseBase:
 @never_cache
 def own_password(request: HttpRequest) -> HttpResponseBase:
     return HttpResponseRedirect("/account/")
-
-
-def theme(request: HttpRequest) -> str:
-    chosen = request.COOKIES.get("theme", "")
-    return chosen if chosen in {"light", "dark"} else "system"
 
 
 def posted_email(request: HttpRequest) -> str:

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from catalog.models import Model
 from catalog.selectors import list_models, model_ref
-from core.api.pagination import PageQuery, page_json, page_of, read_query, read_shape
+from core.api.pagination import NoQuery, PageQuery, page_json, page_of, read_query, read_shape
 from core.api.views import ApiView, id_in_path
 from core.ids import Prefix, encode_id
 from orgs import principals
@@ -53,6 +53,7 @@ class WorkspacesView(ApiView):
         responses={201: responses.WorkspaceObject},
     )
     def post(self, request: Request) -> Response:
+        read_query(request.query_params, NoQuery)
         values = read_shape(request.data, CreateWorkspace)
         access = access_of(request)
         made = create_shared_workspace(access=access, **values)

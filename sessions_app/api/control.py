@@ -11,14 +11,14 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from core.api.pagination import read_query, read_shape
+from core.api.pagination import NoQuery, read_query, read_shape
 from core.api.views import ApiView, id_in_path
 from core.errors import InvalidInput
 from core.ids import InvalidId, Prefix, decode_id, encode_id
 from orgs.access import Access
 from orgs.api.authentication import access_of
 from sessions_app import wire
-from sessions_app.api import building, queries, requests, responses
+from sessions_app.api import building, requests, responses
 from sessions_app.api.openapi import IDEMPOTENCY
 from sessions_app.models import Session, WorkspaceHold
 from sessions_app.selectors import Queue, list_queue
@@ -46,7 +46,7 @@ class _SessionCommand(ApiView):
     command: Callable[..., Session]
 
     def _do(self, request: Request, session_id: str) -> Response:
-        read_query(request.query_params, queries.NoQuery)
+        read_query(request.query_params, NoQuery)
         read_shape(request.data, requests.Nothing)
         pk = id_in_path(Prefix.SESSION, session_id)
         session = type(self).command(access=access_of(request), session_id=pk)
@@ -105,7 +105,7 @@ class RetryView(ApiView):
         responses={202: responses.SentEvent},
     )
     def post(self, request: Request, session_id: str) -> Response:
-        read_query(request.query_params, queries.NoQuery)
+        read_query(request.query_params, NoQuery)
         access = access_of(request)
         pk = id_in_path(Prefix.SESSION, session_id)
         values = read_shape(request.data, requests.Retry)
@@ -127,7 +127,7 @@ class _QueueCommand(ApiView):
     def _read(
         self, request: Request, session_id: str, turn_id: str
     ) -> tuple[Access, QueuedTurn, dict[str, Any]]:
-        read_query(request.query_params, queries.NoQuery)
+        read_query(request.query_params, NoQuery)
         queued = (id_in_path(Prefix.SESSION, session_id), id_in_path(Prefix.TURN, turn_id))
         values = read_shape(request.data, self.shape)
         return access_of(request), QueuedTurn(*queued, values["expected_version"]), values
@@ -198,7 +198,7 @@ class _WorkspaceCommand(ApiView):
     command: Callable[..., WorkspaceHold]
 
     def _do(self, request: Request, workspace_id: str) -> Response:
-        read_query(request.query_params, queries.NoQuery)
+        read_query(request.query_params, NoQuery)
         read_shape(request.data, requests.Nothing)
         pk = id_in_path(Prefix.WORKSPACE, workspace_id)
         hold = type(self).command(access=access_of(request), workspace_id=pk)

@@ -8,7 +8,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from core.api.pagination import read_query, read_shape
+from core.api.pagination import NoQuery, read_query, read_shape
 from core.api.views import ApiView, id_in_path
 from core.ids import Prefix, encode_id
 from orgs.api.authentication import access_of
@@ -40,7 +40,7 @@ class EventsView(ApiView):
         responses={202: responses.SentEvents},
     )
     def post(self, request: Request, session_id: str) -> Response:
-        read_query(request.query_params, queries.NoQuery)
+        read_query(request.query_params, NoQuery)
         access = access_of(request)
         pk = id_in_path(Prefix.SESSION, session_id)
         values = read_shape(request.data, requests.SendEvents)

@@ -12,14 +12,14 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from core.api.pagination import read_query, read_shape
+from core.api.pagination import NoQuery, read_query, read_shape
 from core.api.views import ApiView, id_in_path
 from core.errors import InvalidInput
 from core.ids import InvalidId, Prefix, encode_id, parse_event_id
 from orgs.access import Access
 from orgs.api.authentication import access_of
 from sessions_app import wire
-from sessions_app.api import building, queries, requests, responses
+from sessions_app.api import building, requests, responses
 from sessions_app.api.openapi import IDEMPOTENCY
 from sessions_app.services.forking import ForkRequest, fork_session
 from sessions_app.services.idempotency import Answer, run_once
@@ -35,7 +35,7 @@ class ForkView(ApiView):
         responses={201: responses.SessionObject},
     )
     def post(self, request: Request, session_id: str) -> Response:
-        read_query(request.query_params, queries.NoQuery)
+        read_query(request.query_params, NoQuery)
         access = access_of(request)
         pk = id_in_path(Prefix.SESSION, session_id)
         fork = _fork_request(pk, read_shape(request.data, requests.Fork))

@@ -8,12 +8,12 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from core.api.pagination import read_query, read_shape
+from core.api.pagination import NoQuery, read_query, read_shape
 from core.api.views import ApiView, id_in_path
 from core.ids import Prefix
 from orgs.api.authentication import access_of
 from sessions_app import wire
-from sessions_app.api import queries, requests, responses
+from sessions_app.api import requests, responses
 from sessions_app.domain.vocabulary import Visibility
 from sessions_app.models import ComposerDraft
 from sessions_app.selectors import get_session
@@ -31,7 +31,7 @@ class PinView(ApiView):
         responses={200: responses.SessionObject},
     )
     def put(self, request: Request, session_id: str) -> Response:
-        read_query(request.query_params, queries.NoQuery)
+        read_query(request.query_params, NoQuery)
         values = read_shape(request.data, requests.PinChange)
         session = set_pinned(
             access=access_of(request),
@@ -50,7 +50,7 @@ class VisibilityView(ApiView):
         responses={200: responses.SessionObject},
     )
     def put(self, request: Request, session_id: str) -> Response:
-        read_query(request.query_params, queries.NoQuery)
+        read_query(request.query_params, NoQuery)
         values = read_shape(request.data, requests.VisibilityChange)
         session = set_visibility(
             access=access_of(request),
@@ -69,7 +69,7 @@ class ReadMarkView(ApiView):
         responses={200: responses.SessionObject},
     )
     def put(self, request: Request, session_id: str) -> Response:
-        read_query(request.query_params, queries.NoQuery)
+        read_query(request.query_params, NoQuery)
         values = read_shape(request.data, requests.ReadMark)
         session = mark_read(
             access=access_of(request),
@@ -87,7 +87,7 @@ class DraftView(ApiView):
         responses={200: responses.DraftObject},
     )
     def get(self, request: Request, session_id: str) -> Response:
-        read_query(request.query_params, queries.NoQuery)
+        read_query(request.query_params, NoQuery)
         access = access_of(request)
         pk = id_in_path(Prefix.SESSION, session_id)
         session = get_session(access=access, session_id=pk)
@@ -102,7 +102,7 @@ class DraftView(ApiView):
         responses={200: responses.DraftObject},
     )
     def put(self, request: Request, session_id: str) -> Response:
-        read_query(request.query_params, queries.NoQuery)
+        read_query(request.query_params, NoQuery)
         access = access_of(request)
         pk = id_in_path(Prefix.SESSION, session_id)
         values = read_shape(request.data, requests.DraftChange)

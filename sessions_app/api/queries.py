@@ -100,7 +100,3 @@ class InboxQuery(PageQuery):
 
 class ModelListQuery(PageQuery):
     workspace_id = PublicId(Prefix.WORKSPACE, required=False)
-
-
-class NoQuery(QuerySerializer):
-    """No parameters."""

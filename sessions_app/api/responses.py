@@ -6,6 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from core.api.pagination import PageObject
 from sessions_app.domain.vocabulary import (
     AgentAccess,
     AttemptStatus,
@@ -215,12 +216,7 @@ class ModelObject(serializers.Serializer[Any]):
     efforts = serializers.ListField(child=serializers.CharField())
 
 
-class _Page(serializers.Serializer[Any]):
-    next_page = serializers.CharField(allow_null=True)
-    has_more = serializers.BooleanField()
-
-
-class SessionPageObject(_Page):
+class SessionPageObject(PageObject):
     data = SessionObject(many=True)  # type: ignore[assignment]
 
 
@@ -254,7 +250,7 @@ class InventoryRowObject(RowObject):
     archived_at = moment(allow_null=True)
 
 
-class InventoryPageObject(_Page):
+class InventoryPageObject(PageObject):
     data = InventoryRowObject(many=True)  # type: ignore[assignment]
 
 
@@ -271,21 +267,21 @@ class TreeObject(serializers.Serializer[Any]):
     truncated = serializers.BooleanField(help_text="There are more sessions below.")
 
 
-class EventPageObject(_Page):
+class EventPageObject(PageObject):
     data = EventObject(many=True)  # type: ignore[assignment]
 
 
-class TurnPageObject(_Page):
+class TurnPageObject(PageObject):
     data = TurnObject(many=True)  # type: ignore[assignment]
 
 
-class WaitPageObject(_Page):
+class WaitPageObject(PageObject):
     data = WaitObject(many=True)  # type: ignore[assignment]
 
 
-class WorkspacePageObject(_Page):
+class WorkspacePageObject(PageObject):
     data = WorkspaceObject(many=True)  # type: ignore[assignment]
 
 
-class ModelPageObject(_Page):
+class ModelPageObject(PageObject):
     data = ModelObject(many=True)  # type: ignore[assignment]

@@ -8,7 +8,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from core.api.pagination import page_json, read_query, read_shape
+from core.api.pagination import NoQuery, page_json, read_query, read_shape
 from core.api.views import ApiView, id_in_path
 from core.ids import Prefix
 from orgs.api.authentication import access_of
@@ -32,7 +32,7 @@ class SessionsView(ApiView):
         responses={201: responses.SessionObject},
     )
     def post(self, request: Request) -> Response:
-        read_query(request.query_params, queries.NoQuery)
+        read_query(request.query_params, NoQuery)
         access = access_of(request)
         new = building.new_session(access, read_shape(request.data, requests.CreateSession))
         answer = run_once(
@@ -82,7 +82,7 @@ class SessionView(ApiView):
         responses={200: responses.SessionObject},
     )
     def post(self, request: Request, session_id: str) -> Response:
-        read_query(request.query_params, queries.NoQuery)
+        read_query(request.query_params, NoQuery)
         access = access_of(request)
         pk = id_in_path(Prefix.SESSION, session_id)
         session = get_session(access=access, session_id=pk)
@@ -114,7 +114,7 @@ class ArchiveView(ApiView):
         responses={200: responses.SessionObject},
     )
     def post(self, request: Request, session_id: str) -> Response:
-        read_query(request.query_params, queries.NoQuery)
+        read_query(request.query_params, NoQuery)
         values = read_shape(request.data, requests.Stoppable)
         session = archive_session(
             access=access_of(request),
@@ -133,7 +133,7 @@ class UnarchiveView(ApiView):
         responses={200: responses.SessionObject},
     )
     def post(self, request: Request, session_id: str) -> Response:
-        read_query(request.query_params, queries.NoQuery)
+        read_query(request.query_params, NoQuery)
         read_shape(request.data, requests.Nothing)
         session = unarchive_session(
             access=access_of(request), session_id=id_in_path(Prefix.SESSION, session_id)

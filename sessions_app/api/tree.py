@@ -6,7 +6,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from core.api.pagination import page_json, read_query
+from core.api.pagination import NoQuery, page_json, read_query
 from core.api.views import ApiView, id_in_path
 from core.ids import Prefix
 from orgs.api.authentication import access_of
@@ -45,7 +45,7 @@ class TreeView(ApiView):
         responses={200: responses.TreeObject},
     )
     def get(self, request: Request, session_id: str) -> Response:
-        read_query(request.query_params, queries.NoQuery)
+        read_query(request.query_params, NoQuery)
         tree = read_tree(
             access=access_of(request), session_id=id_in_path(Prefix.SESSION, session_id)
         )

@@ -6,7 +6,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from core.api.pagination import page_json, read_query
+from core.api.pagination import NoQuery, page_json, read_query
 from core.api.views import ApiView, id_in_path
 from core.cursors import decode_cursor, encode_cursor
 from core.errors import InvalidInput
@@ -51,7 +51,7 @@ class TurnView(ApiView):
         responses={200: responses.TurnWithAttempts},
     )
     def get(self, request: Request, session_id: str, turn_id: str) -> Response:
-        read_query(request.query_params, queries.NoQuery)
+        read_query(request.query_params, NoQuery)
         turn = get_turn(
             access=access_of(request),
             session_id=id_in_path(Prefix.SESSION, session_id),
@@ -68,7 +68,7 @@ class QueueView(ApiView):
         responses={200: responses.QueueObject},
     )
     def get(self, request: Request, session_id: str) -> Response:
-        read_query(request.query_params, queries.NoQuery)
+        read_query(request.query_params, NoQuery)
         queue = list_queue(
             access=access_of(request), session_id=id_in_path(Prefix.SESSION, session_id)
         )

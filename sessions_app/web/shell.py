@@ -124,9 +124,8 @@ def shell(request: HttpRequest, access: Access, workspace_id: UUID) -> dict[str,
 def administered(access: Access) -> list[dict[str, str]]:
     """The organizations whose owner's pages this person may open."""
     return [
-        {"id": encode_id(Prefix.ORGANIZATION, pk), "name": grant.name}
-        for pk, grant in access.organizations.items()
-        if access.may_in(OrganizationAction.MANAGE, pk)
+        {"id": encode_id(Prefix.ORGANIZATION, pk), "name": access.organizations[pk].name}
+        for pk in access.organizations_with(OrganizationAction.MANAGE)
     ]
 
 

@@ -193,3 +193,21 @@ def test_the_rows_of_another_tenant_are_not_found(cast: Cast, owner: Caller, pat
     # Not even one's own key at another organization's address.
     own = owner.post(f"{path}/api_keys", {"name": "K", "scopes": ["read"]}).json()
     assert refusal(owner.delete(f"{theirs}/api_keys/{own['id']}"))[:2] == (404, "not_found")
+
+
+@pytest.mark.parametrize(
+    ("method", "route"),
+    [
+        ("POST", ""),
+        ("POST", "/invitations"),
+        ("POST", "/service_accounts"),
+        ("POST", "/api_keys"),
+        ("DELETE", "/members/usr_0"),
+        ("DELETE", "/api_keys/key_0"),
+    ],
+)
+def test_what_changes_something_takes_no_query(
+    owner: Caller, path: str, method: str, route: str
+) -> None:
+    answer = owner.request(method, f"{path}{route}?force=1", {})
+    assert refusal(answer) == (400, "unknown_parameter", "force")
