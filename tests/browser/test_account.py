@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.browser.conftest import NewPerson, Person, shot
+from tests.browser.conftest import SECONDS, WITHIN_TWO_SECONDS, NewPerson, Person, shot
 from tests.browser.test_accessibility import SIZES, violations
 from tests.journeys.client import Client
 from tests.journeys.server import Server
@@ -38,8 +38,9 @@ def test_the_page_fits_and_has_no_violation(person: NewPerson, size: str, scheme
         page.close()
 
 
+@WITHIN_TWO_SECONDS
 def test_one_device_ends_another_and_its_open_page_says_so(
-    person: NewPerson, client: Client
+    person: NewPerson, client: Client, most_seconds: int
 ) -> None:
     session = client.start({"say": "Good morning."})
     laptop = person("member")
@@ -54,7 +55,7 @@ def test_one_device_ends_another_and_its_open_page_says_so(
     expect(row).to_be_visible()
     row.get_by_role("button").click()
     expect(page.get_by_role("status")).to_have_text("That device is signed out.")
-    expect(open_page.locator("[data-connection]")).to_be_visible(timeout=2_000)
+    expect(open_page.locator("[data-connection]")).to_be_visible(timeout=most_seconds * SECONDS)
     open_page.reload()
     assert "/sign-in/" in open_page.url
     phone.problems.clear()

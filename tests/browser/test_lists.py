@@ -22,7 +22,7 @@ def test_a_session_that_another_starts_appears_and_moves_by_itself(
     expect(row).to_be_visible()
     client.send(session, scripted({"say": "busy " * 30, "chunks": 30, "every_ms": 80}))
     expect(page.locator('[data-group="active"]').locator(row)).to_contain_text("Working")
-    expect(page.locator('[data-group="today"]').locator(row)).to_be_visible(timeout=15_000)
+    expect(page.locator('[data-group="today"]').locator(row)).to_be_visible()
 
 
 def test_archiving_leaves_the_session_and_undo_brings_it_back(
@@ -240,6 +240,6 @@ def test_signing_out_elsewhere_stops_the_page_and_says_so(
     other.click(".person > summary")
     other.click(".person >> text=Sign out")
     other.wait_for_url("**/sign-in/")
-    expect(page.locator("[data-connection]")).to_contain_text("You are signed out", timeout=15_000)
+    expect(page.locator("[data-connection]")).to_contain_text("You are signed out")
     assert page.input_value("textarea") == "kept text"
     someone.problems.clear()
