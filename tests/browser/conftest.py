@@ -9,14 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import (
-    Browser,
-    BrowserContext,
-    Page,
-    TimeoutError,
-    expect,
-    sync_playwright,
-)
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 from tests.journeys.client import Client
 from tests.journeys.server import ROOT, Server
@@ -99,7 +93,7 @@ class Person:
         page.click("text=Sign in >> nth=-1")
         try:
             page.wait_for_url(lambda url: "/sign-in/" not in url)
-        except TimeoutError as late:
+        except PlaywrightTimeout as late:
             raise AssertionError(f"Not signed in: {page.inner_text('body')}") from late
         page.close()
         return self
