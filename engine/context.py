@@ -27,6 +27,8 @@ TEXT_MAX_CHARACTERS = 200_000
 HISTORY_MAX_CHARACTERS = 800_000
 LEFT_OUT = "[Earlier messages of this session are not shown here.]"
 CHILD_RESULTS = "[Results of child sessions, which came in since the last turn]"
+CHILDREN_TOLD_MAX = 250  # so that each has some hundred characters
+ASK_FOR_THEM = "Ask for each with its session id."
 CUT = " [cut; the whole text is in the child session]"
 NO_RESULT = "This call was abandoned before it had a result. Look before you repeat it."
 
@@ -296,8 +298,13 @@ def _history(turns: Mapping[str, _Turn], turn_id: str) -> tuple[HistoryItem, ...
 
 
 def _told_children(results: Sequence[Mapping[str, Any]]) -> str:
-    """All that came in together, in one text: each child by name, its words as far as they fit."""
-    parts = [_told_child(result) for result in results]
+    """All that came in together, in one text: each child by name, its words as far as they fit.
+    Of too many the newest, and how many there are beside them.
+    """
+    newest = results[-CHILDREN_TOLD_MAX:]
+    parts = [_told_child(result) for result in newest]
+    if left_out := len(results) - len(newest):
+        parts.insert(0, (f"[{left_out} earlier results are not shown here]", ASK_FOR_THEM))
     room = TEXT_MAX_CHARACTERS - len(CHILD_RESULTS)
     if sum(_taken(head) + len(said) for head, said in parts) > room:
         parts = [_within(room // len(parts), head, said) for head, said in parts]

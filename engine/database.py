@@ -8,7 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import ParamSpec, TypeVar
 
-from django.db import InterfaceError, OperationalError, close_old_connections, connections
+from django.db import (
+    InterfaceError,
+    OperationalError,
+    close_old_connections,
+    connection,
+    connections,
+)
 
 from core.db import in_db_thread
 from engine.logs import get_logger
@@ -65,6 +71,14 @@ async def patiently(func: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) 
         await pauses.wait()
 
 
+async def database_answers() -> bool:
+    try:
+        await in_db_thread(_ask)
+    except CONNECTION_ERRORS:
+        return False
+    return True
+
+
 class Lane:
     """A thread and a connection of its own: heartbeats and claims never queue behind writes."""
 
@@ -96,3 +110,8 @@ def keep_connections_per_thread() -> None:
     default["OPTIONS"].pop("pool", None)
     default["CONN_MAX_AGE"] = None
     default["CONN_HEALTH_CHECKS"] = True
+
+
+def _ask() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")

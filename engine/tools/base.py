@@ -9,12 +9,14 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from engine.database import CONNECTION_ERRORS, Pauses
+from engine.database import CONNECTION_ERRORS, Pauses, database_answers
 from engine.logs import get_logger
 from engine.ports import Asked, Effect, OutcomeUnknown, ToolContext, ToolOutput, ToolSpec
 
 log = get_logger(__name__)
 PROBLEMS_TOLD = 5
+# Of one call, while the database answers.
+REPEATS_MAX = 4
 
 
 class Arguments(BaseModel):
@@ -50,10 +52,12 @@ class FunctionTool(Generic[A]):
         self, arguments: Mapping[str, Any], context: ToolContext
     ) -> ToolOutput | Asked | Effect:
         """An outage of our own database is no failure of the tool: it is waited out, and the call
-        run again if that does no harm.
+        run again if that does no harm. What fails like this while the database answers, again and
+        again, is one.
         """
         valid = self.arguments.model_validate(arguments)
         pauses = Pauses()
+        repeats = 0
         while True:
             try:
                 return await self.function(valid, context)
@@ -61,7 +65,10 @@ class FunctionTool(Generic[A]):
                 log.warning("tool_met_outage", tool=self.spec.name, error=type(error).__name__)
                 if not self.spec.repeatable:
                     raise OutcomeUnknown from error
+                if repeats == REPEATS_MAX:
+                    raise
             await pauses.wait()
+            repeats += await database_answers()
 
 
 def function_tool(

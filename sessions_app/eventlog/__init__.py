@@ -1,6 +1,7 @@
 """The one door for writing the log, and how it is read. Nothing else touches the event table."""
 
 from sessions_app.eventlog.append import Fenced, GroupResult, append, append_groups
+from sessions_app.eventlog.children import find_child_results, find_told_results
 from sessions_app.eventlog.compact import compact
 from sessions_app.eventlog.copying import (
     CopiedTurn,
@@ -40,9 +41,11 @@ __all__ = [
     "count_appended",
     "count_refused",
     "find_begun_turns",
+    "find_child_results",
     "find_following",
     "find_newest_message",
     "find_newest_of_turn",
+    "find_told_results",
     "head",
     "heads",
     "hold_log",

@@ -80,7 +80,7 @@ def read_after(
     *, session_id: UUID, after: int, limit: int, types: Collection[str] | None = None
 ) -> list[StoredEvent]:
     """Events with seq > `after`, oldest first."""
-    return _read(
+    return run_read(
         f"{SELECT} WHERE session_id = %(session)s AND seq > %(after)s{_typed(types)}"
         " ORDER BY seq LIMIT %(limit)s",
         {"session": session_id, "after": after, "limit": limit, "types": _list(types)},
@@ -108,7 +108,7 @@ def read_after_each(*, positions: Mapping[UUID, int], limit: int) -> dict[UUID, 
 
 def read_at(*, session_id: UUID, seqs: Collection[int]) -> list[StoredEvent]:
     """The events with these numbers, oldest first."""
-    return _read(
+    return run_read(
         f"{SELECT} WHERE session_id = %(session)s AND seq = ANY(%(seqs)s) ORDER BY seq",
         {"session": session_id, "seqs": sorted(seqs)},
     )
@@ -118,7 +118,7 @@ def read_before(
     *, session_id: UUID, before: int, limit: int, types: Collection[str] | None = None
 ) -> list[StoredEvent]:
     """Events with seq < `before`, newest first."""
-    return _read(
+    return run_read(
         f"{SELECT} WHERE session_id = %(session)s AND seq < %(before)s{_typed(types)}"
         " ORDER BY seq DESC LIMIT %(limit)s",
         {"session": session_id, "before": before, "limit": limit, "types": _list(types)},
@@ -127,14 +127,14 @@ def read_before(
 
 def read_texts(*, session_id: UUID, after: int, before: int) -> list[StoredEvent]:
     """The deltas between two seqs, those of each message as one: its first, with all the text."""
-    return _read(READ_TEXTS, {"session": session_id, "after": after, "before": before})
+    return run_read(READ_TEXTS, {"session": session_id, "after": after, "before": before})
 
 
 def read_turn(
     *, session_id: UUID, turn_id: UUID, since: int, types: Collection[str] | None = None
 ) -> list[StoredEvent]:
     """One turn's events with seq >= `since`, oldest first."""
-    return _read(
+    return run_read(
         f"{SELECT} WHERE session_id = %(session)s AND seq >= %(since)s AND turn_id = %(turn)s"
         f"{_typed(types)} ORDER BY seq",
         {"session": session_id, "since": since, "turn": turn_id, "types": _list(types)},
@@ -145,7 +145,7 @@ def find_newest_of_turn(
     *, session_id: UUID, turn_id: UUID, since: int, kind: str
 ) -> StoredEvent | None:
     """One turn's newest event of a type with seq >= `since`; the others are not read."""
-    found = _read(
+    found = run_read(
         f"{SELECT} WHERE session_id = %(session)s AND seq >= %(since)s AND turn_id = %(turn)s"
         " AND type = %(kind)s ORDER BY seq DESC LIMIT 1",
         {"session": session_id, "since": since, "turn": turn_id, "kind": kind},
@@ -177,7 +177,8 @@ def count_appended() -> int:
         return int(cursor.fetchone()[0])
 
 
-def _read(sql: str, parameters: dict[str, Any]) -> list[StoredEvent]:
+def run_read(sql: str, parameters: dict[str, Any]) -> list[StoredEvent]:
+    """For statements of this package with the columns of SELECT."""
     with connection.cursor() as cursor:
         cursor.execute(sql, {**parameters, **CONSTANTS})
         return [_stored(row) for row in cursor.fetchall()]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from django.db import models
+from django.db.models.fields.json import KeyTextTransform
 
 from sessions_app.models.session import Session
 
@@ -31,6 +32,17 @@ class Event(models.Model):
     attempt = models.PositiveIntegerField(null=True)
     payload = models.JSONField(default=dict)
     created_at = models.DateTimeField()
+
+    class Meta:
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(
+                "session",
+                KeyTextTransform("child_id", "payload"),
+                "seq",
+                name="newest_child_result",
+                condition=models.Q(type="child.result"),
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.type} #{self.seq}"

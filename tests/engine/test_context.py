@@ -253,6 +253,14 @@ def test_however_many_results_came_each_is_named_and_what_was_cut_says_so() -> N
     assert told.count(CUT) == 32
 
 
+def test_of_too_many_results_the_newest_are_told_and_how_many_there_were() -> None:
+    told = told_children(3_000, 16_000, title="é" * 120)
+    assert len(told) <= TEXT_MAX_CHARACTERS
+    assert "ses_2999" in told
+    assert "[2750 earlier results are not shown here]" in told
+    assert told.count("Answer ") == 250
+
+
 def test_a_result_that_was_cut_when_it_came_says_so() -> None:
     assert told_children(1, 10, truncated={"characters": 20_000}).endswith("xxx" + CUT)
     assert told_children(1, 0, text="", error={"message": "No credit."}, status="failed").endswith(

@@ -17,7 +17,7 @@ from core.db import in_db_thread
 from engine.chores import GAP_MAX, Chores, Contact
 from engine.database import is_down
 from engine.ports import Tool, ToolContext, ToolOutput
-from engine.tools.base import Arguments, function_tool
+from engine.tools.base import REPEATS_MAX, Arguments, function_tool
 from sessions_app.models import Session, Wait
 from sessions_app.services import attempts, settling
 from sessions_app.services.attempts import leases
@@ -234,6 +234,34 @@ async def test_an_outage_inside_a_tool_is_not_told_as_its_failure(
     told = text_of(result)
     assert told == "read" if repeatable else "before you repeat" in told
     assert len(await talk.events("attempt.started")) == 1
+
+
+async def test_a_tool_that_fails_like_an_outage_of_a_database_that_answers_fails(
+    talk: Talk, home: Path
+) -> None:
+    calls: list[int] = []
+
+    def read() -> None:
+        calls.append(len(calls))
+        with connection.cursor() as cursor:
+            cursor.execute("SET statement_timeout = 20")
+            try:
+                cursor.execute("SELECT pg_sleep(1)")
+            finally:
+                cursor.execute("RESET statement_timeout")
+
+    async def run(arguments: Arguments, context: ToolContext) -> ToolOutput:
+        """Takes too long for the database."""
+        await in_db_thread(read)
+        return ToolOutput("never")
+
+    tool = function_tool("test.slow", Arguments, run, repeatable=True)
+    async with working(home, tools=[tool]):
+        turn = await talk.script({"call": [{"tool": "test.slow"}]}, {"say": "Went on."})
+        assert (await talk.ending(turn))["type"] == "turn.completed"
+    (result,) = await talk.events("agent.tool_result")
+    assert (len(calls), result["outcome"]) == (REPEATS_MAX + 1, "error")
+    assert "The tool failed: OperationalError" in text_of(result)
 
 
 async def test_a_deadline_that_passed_is_a_doubt_that_a_heartbeat_ends(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from uuid import uuid4
 
 import orjson
 import pytest
+from django.db import connection
 
 from catalog.models import Agent, Model
 from core.errors import Conflict, DomainError, Forbidden, InvalidInput, NotFound
+from core.ids import Prefix, encode_id
 from engine.context import fold
 from engine.ports import LogEvent
 from sessions_app import eventlog
@@ -25,6 +28,7 @@ from sessions_app.services.calls import Call
 from sessions_app.services.cancelling import cancel_session
 from sessions_app.services.children import awaiting
 from sessions_app.services.children.awaiting import wait_for_children
+from sessions_app.services.children.results import results_of_deleted
 from sessions_app.services.forking import ForkRequest, fork_session
 from sessions_app.services.holding import pause_session, resume_session
 from sessions_app.services.interruption import interrupt_session
@@ -408,7 +412,7 @@ def test_a_turn_that_waits_names_each_child_once_by_its_public_id(cast: Cast) ->
 def test_what_rests_and_was_told_is_not_read_for_a_wait(
     cast: Cast, django_assert_num_queries: Any
 ) -> None:
-    """One statement for the children, and it gives those alone that count."""
+    """One statement for what was told, and one for the children, which gives those that count."""
     parent = make_session(cast)
     done = [make_child(cast, parent) for _ in range(5)]
     for child in done:
@@ -422,7 +426,7 @@ def test_what_rests_and_was_told_is_not_read_for_a_wait(
     with django_assert_num_queries(2) as queries:
         found = awaiting._with_work_or_news(turn)
     assert found == [new, busy]
-    assert "agent_snapshot" not in queries[0]["sql"]
+    assert "agent_snapshot" not in queries[1]["sql"]
 
 
 @pytest.mark.parametrize("letter", ["a", "é", '"', "\n", "\x01", "\U0001f33f"])
@@ -672,6 +676,23 @@ def test_what_a_deleted_child_said_is_told_all_the_same(cast: Cast) -> None:
     assert results[silent.public_id]["status"] == "deleted"
     newest = told(parent, "agent.tool_result")[-1]
     assert set(newest["child_result_ids"]) == {each["id"] for each in told(parent)}
+
+
+def test_a_made_up_child_costs_one_look_at_the_index_of_results(
+    cast: Cast, django_assert_num_queries: Any
+) -> None:
+    """However many results the parent's log has: who asks holds its row."""
+    parent = make_session(cast)
+    made_up = uuid4()
+    with django_assert_num_queries(1) as queries:
+        (told,) = results_of_deleted(parent, [made_up])
+    assert told == {"child_id": encode_id(Prefix.SESSION, made_up), "status": "deleted"}
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute(f"EXPLAIN {queries[0]['sql']}")
+        plan = "\n".join(line for (line,) in cursor)
+    assert "newest_child_result" in plan
+    assert "(payload ->> 'child_id'::text) = child_id" in plan, plan
 
 
 def test_a_deleted_child_is_known_by_name_while_its_result_is(cast: Cast) -> None:

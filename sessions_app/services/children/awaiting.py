@@ -15,7 +15,7 @@ from django.db.models import F, Q, QuerySet
 
 from core.clock import now, rfc3339
 from core.errors import InvalidInput
-from core.ids import InvalidId, Prefix, decode_id, event_id
+from core.ids import InvalidId, Prefix, decode_id
 from sessions_app import eventlog
 from sessions_app.domain.events import Draft
 from sessions_app.domain.vocabulary import WaitKind
@@ -118,27 +118,10 @@ def _with_work_or_news(turn: Turn) -> list[Session]:
     what came in before the turn, its first step has seen.
     """
     began = turn.started_seq or 0
+    told = eventlog.find_told_results(session_id=turn.session_id, turn_id=turn.pk, since=began)
     has_work = Q(turn_count__gt=F("reported_turns"), archived_at__isnull=True)
-    has_news = Q(turn_count=F("reported_turns"), result_seq__gt=began)
-    children = list(_children(turn.session_id).filter(has_work | has_news))
-    unfinished = _unfinished(children)
-    told = _told_ids(turn) if len(unfinished) < len(children) else set()
-    return [
-        child
-        for child in children
-        if child.pk in unfinished or event_id(turn.session_id, child.result_seq or 0) not in told
-    ][:NAMED_MAX]
-
-
-def _told_ids(turn: Turn) -> set[str]:
-    """The results that calls of this turn have told."""
-    results = eventlog.read_turn(
-        session_id=turn.session_id,
-        turn_id=turn.pk,
-        since=turn.started_seq or 0,
-        types=["agent.tool_result"],
-    )
-    return {each for event in results for each in event.data.get("child_result_ids", ())}
+    has_news = Q(turn_count=F("reported_turns"), result_seq__gt=began) & ~Q(result_seq__in=told)
+    return list(_children(turn.session_id).filter(has_work | has_news)[:NAMED_MAX])
 
 
 def _child_id(public_id: str) -> UUID:

@@ -20,7 +20,6 @@ from sessions_app.models import Session, Wait
 from sessions_app.services.calls import Call
 
 TOLD_COLUMNS = ("title", "turn_count", "reported_turns", "result_seq", "archived_at")
-RESULTS_PAGE = 200
 RESULT_FIELDS = ("status", "text", "error", "truncated")
 
 
@@ -37,15 +36,10 @@ def results_of_deleted(parent: Session, ids: Collection[UUID]) -> list[Mapping[s
     """
     if not ids:
         return []
-    wanted = {encode_id(Prefix.SESSION, pk) for pk in ids}
-    found: dict[str, Mapping[str, Any]] = {}
-    after = 0
-    while page := eventlog.read_after(
-        session_id=parent.pk, after=after, limit=RESULTS_PAGE, types=["child.result"]
-    ):
-        found |= {e.data["child_id"]: e.data for e in page if e.data["child_id"] in wanted}
-        after = page[-1].seq
-    return [found.get(each, {"child_id": each, "status": "deleted"}) for each in sorted(wanted)]
+    wanted = sorted(encode_id(Prefix.SESSION, pk) for pk in ids)
+    results = eventlog.find_child_results(session_id=parent.pk, child_ids=wanted)
+    found = {event.data["child_id"]: event.data for event in results}
+    return [found.get(each, {"child_id": each, "status": "deleted"}) for each in wanted]
 
 
 def told_results(wait: Wait) -> Draft:
