@@ -2,31 +2,50 @@
 
 from __future__ import annotations
 
-import logging
-import smtplib
+from dataclasses import dataclass
 
 from django.core.mail import EmailMessage
 from django.template.loader import render_to_string
 
+from core.mail import has_mail_server, send_within
 from core.text import one_line
 from orgs.models import Invitation
 
-log = logging.getLogger("sederunt.mail")
+SEND_SECONDS = 5
 
 
-def mail_invitation(*, invitation: Invitation, link: str) -> bool:
-    """Whether a server took it. A mail server that is away does not undo the invitation."""
-    sender = invitation.invited_by
-    name = one_line(sender.name) if sender else "Somebody"
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """How an invitation leaves. `link` is empty where it was mailed: then whoever comes in by it
+    reads that address's mail. Else who invites passes it on, and vouches for the address.
+    """
+
+    link: str
+    is_mailed: bool
+
+
+def deliver_invitation(*, invitation: Invitation, token: str, origin: str) -> Delivery:
+    """`origin`: scheme and host of this server. A mail server that is away, or takes longer than
+    SEND_SECONDS, does not undo the invitation.
+    """
+    link = f"{origin}/invitation/{token}/"
+    is_sent = send_within(_message(invitation, link), seconds=SEND_SECONDS)
+    if is_sent and has_mail_server():
+        return Delivery("", is_mailed=True)
+    return Delivery(link, is_mailed=False)
+
+
+def _message(invitation: Invitation, link: str) -> EmailMessage:
+    sender = one_line(invitation.invited_by.name) if invitation.invited_by else "Somebody"
     organization = one_line(invitation.organization.name)
-    context = {"invitation": invitation, "link": link, "sender": name, "organization": organization}
-    message = EmailMessage(
-        subject=f"{name} invites you to {organization} on Sederunt",
+    context = {
+        "invitation": invitation,
+        "link": link,
+        "sender": sender,
+        "organization": organization,
+    }
+    return EmailMessage(
+        subject=f"{sender} invites you to {organization} on Sederunt",
         body=render_to_string("owner/mail/invitation.txt", context),
         to=[invitation.email],
     )
-    try:
-        return message.send() == 1
-    except (smtplib.SMTPException, OSError) as error:
-        log.warning("invitation_not_mailed %s: %s", invitation.public_id, type(error).__name__)
-        return False

@@ -11,6 +11,7 @@ from core.api.pagination import PageObject
 from core.clock import rfc3339
 from core.ids import Prefix, encode_id
 from orgs.access import OrganizationGrant
+from orgs.mail import Delivery
 from orgs.models import (
     ApiKey,
     AuditEntry,
@@ -58,8 +59,14 @@ class InvitationObject(serializers.Serializer[Any]):
     workspace_role = serializers.CharField(allow_null=True)
     created_at = serializers.DateTimeField()
     expires_at = serializers.DateTimeField()
-    token = serializers.CharField(
-        required=False, help_text="In the answer to its creation alone: for the link in the mail."
+    is_mailed = serializers.BooleanField(
+        required=False,
+        help_text="In the answer to its creation alone: whether the mail server took the mail.",
+    )
+    link = serializers.CharField(
+        required=False,
+        help_text="In the answer to its creation alone, and only where it could not be mailed: "
+        "pass it on to whom you invite. It is not shown again.",
     )
 
 
@@ -143,7 +150,7 @@ def member_json(membership: OrganizationMembership | WorkspaceMembership) -> dic
     }
 
 
-def invitation_json(invitation: Invitation, token: str | None = None) -> dict[str, Any]:
+def invitation_json(invitation: Invitation, delivery: Delivery | None = None) -> dict[str, Any]:
     shown = {
         "id": invitation.public_id,
         "type": "invitation",
@@ -154,7 +161,10 @@ def invitation_json(invitation: Invitation, token: str | None = None) -> dict[st
         "created_at": rfc3339(invitation.created_at),
         "expires_at": rfc3339(invitation.expires_at),
     }
-    return shown if token is None else {**shown, "token": token}
+    if delivery is None:
+        return shown
+    link = {} if delivery.is_mailed else {"link": delivery.link}
+    return {**shown, "is_mailed": delivery.is_mailed, **link}
 
 
 def key_json(key: ApiKey, secret: str | None = None) -> dict[str, Any]:

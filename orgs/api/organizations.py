@@ -6,6 +6,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from core.api.origin import origin_of
 from core.api.pagination import NoQuery, PageQuery, page_of, read_query, read_shape
 from core.api.views import ApiView, id_in_path
 from core.ids import Prefix
@@ -13,7 +14,7 @@ from orgs.access import Access
 from orgs.api import objects, shapes
 from orgs.api.authentication import access_of
 from orgs.api.opening import open_tenant
-from orgs.mail import mail_invitation
+from orgs.mail import deliver_invitation
 from orgs.roles import OrganizationRole, WorkspaceRole
 from orgs.services.invitations import NewInvitation, create_invitation, revoke_invitation
 from orgs.services.members import remove_organization_member, set_organization_role
@@ -165,9 +166,8 @@ class InvitationsView(ApiView):
                 workspace_role=WorkspaceRole(role) if role else None,
             ),
         )
-        link = request.build_absolute_uri(f"/invitation/{token}/")
-        mail_invitation(invitation=invitation, link=link)
-        return Response(objects.invitation_json(invitation, token), status=201)
+        delivery = deliver_invitation(invitation=invitation, token=token, origin=origin_of(request))
+        return Response(objects.invitation_json(invitation, delivery), status=201)
 
 
 class InvitationView(ApiView):

@@ -14,13 +14,14 @@ from django.shortcuts import render
 from core.api.reader import theme, zone
 from core.errors import Conflict, DomainError, Forbidden, InvalidInput
 from core.ids import Prefix, encode_id
+from core.tries import Try, count_try, forget_try
 from orgs.access import Access
 from orgs.owner_admin.forms import PlainForm
 from orgs.roles import OrganizationAction, OrganizationRole
 from orgs.tenant import Tenant
 
 ROWS_A_PAGE = 50
-SENT_FORMS_KEPT = 50
+FORM_KEPT_SECONDS = 86_400
 TOKEN_MAX_CHARACTERS = 64
 Row = TypeVar("Row", bound=Model)
 Result = TypeVar("Result")
@@ -95,18 +96,28 @@ def refuse(request: HttpRequest, to: str, error: DomainError) -> HttpResponseBas
     return HttpResponseRedirect(to)
 
 
-def was_sent_before(request: HttpRequest) -> bool:
-    """Whether this very form made something already: a reload must not make a second key, which
-    nobody asked for, and cannot show the first one's secret again.
+class SentBefore(Exception):
+    """This very form made something already."""
+
+
+def make_once(request: HttpRequest, form: PlainForm, act: Callable[[], Result]) -> Result | None:
+    """`attempt`, and no second time for the same form, however often and at whatever moments it
+    is sent: a reload must not make a second key, which nobody asked for, and cannot show the first
+    one's secret again. Raises SentBefore.
     """
-    return _token(request) in request.session.get("owner_forms", [])
+    claim = _claim(request)
+    if claim.wait_seconds:
+        raise SentBefore
+    made = None
+    try:
+        made = attempt(form, act)
+    finally:
+        if made is None:
+            forget_try(claim)
+    return made
 
 
-def note_sent(request: HttpRequest) -> None:
-    if token := _token(request):
-        sent = request.session.get("owner_forms", [])
-        request.session["owner_forms"] = [*sent, token][-SENT_FORMS_KEPT:]
-
-
-def _token(request: HttpRequest) -> str:
-    return request.POST.get("once", "")[:TOKEN_MAX_CHARACTERS]
+def _claim(request: HttpRequest) -> Try:
+    token = request.POST.get("once", "")[:TOKEN_MAX_CHARACTERS]
+    limits = {f"form {token} of {request.user.pk}": 1} if token else {}
+    return count_try(limits=limits, window_seconds=FORM_KEPT_SECONDS)

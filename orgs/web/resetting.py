@@ -5,15 +5,18 @@ Whether an address is known shows in no answer, and in no time that an answer ta
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from core import whence
+from core.api.origin import origin_of
 from core.api.reader import theme
-from core.errors import InvalidInput, NotFound
-from core.mail import send_later
+from core.errors import InvalidInput, NotFound, Unavailable
+from core.mail import has_mail_server, send_later
 from orgs.services.passwords import find_reset, make_reset_mail, reset_password
 from orgs.web import throttle
 from orgs.web.views import posted_email
@@ -22,7 +25,7 @@ from orgs.web.views import posted_email
 @require_http_methods(["GET", "POST"])
 @never_cache
 def ask(request: HttpRequest) -> HttpResponseBase:
-    context = {"theme": theme(request)}
+    context: dict[str, Any] = {"theme": theme(request)}
     if request.method == "GET":
         return render(request, "password_reset.html", context)
     email = posted_email(request)
@@ -32,10 +35,16 @@ def ask(request: HttpRequest) -> HttpResponseBase:
         response = render(request, "password_reset.html", context, status=429)
         response["Retry-After"] = str(wait)
         return response
-    origin = f"{request.scheme}://{request.get_host()}"
-    # Whether somebody signs in with it is looked up there, not here.
-    send_later(lambda: make_reset_mail(email=email, origin=origin))
-    return render(request, "password_reset.html", {**context, "email": email, "is_sent": True})
+    origin = origin_of(request)
+    context |= {"email": email, "has_mail_server": has_mail_server()}
+    try:
+        # Whether somebody signs in with it is looked up there, not here.
+        send_later(lambda: make_reset_mail(email=email, origin=origin))
+    except Unavailable as error:
+        return render(
+            request, "password_reset.html", {**context, "problem": error.message}, status=503
+        )
+    return render(request, "password_reset.html", {**context, "is_sent": True})
 
 
 @require_http_methods(["GET", "POST"])

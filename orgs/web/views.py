@@ -16,6 +16,7 @@ from orgs.principals import access_for_user
 from orgs.services.logins import trim_logins
 from orgs.services.passwords import PASSWORD_MAX_CHARACTERS
 from orgs.web import throttle
+from orgs.web.known_devices import known_device, remember_device
 
 EMAIL_MAX_CHARACTERS = 254
 
@@ -61,7 +62,8 @@ def _try(request: HttpRequest) -> HttpResponseBase:
     email = posted_email(request)
     password = request.POST.get("password", "")
     next_ = request.POST.get("next", "")
-    made = throttle.try_password(email, whence.present().address)
+    source = (whence.present().address, known_device(request, email))
+    made = throttle.try_password(email, *source)
     if wait := made.wait_seconds:
         problem = f"Too many wrong passwords. Try again in {max(1, round(wait / 60))} min."
         return _form(request, email, next_, problem, status=429, retry_after=wait)
@@ -69,13 +71,15 @@ def _try(request: HttpRequest) -> HttpResponseBase:
     user = authenticate(request, username=email, password=password) if may_be_one else None
     if user is None:
         return _form(request, email, next_, "That e-mail and password do not belong together.", 401)
-    throttle.note_success(email, made)
+    throttle.note_success(email, *source, made)
     # Always a login of its own, under a value that nobody knew before.
     request.session.flush()
     login(request, user)
     request.session.save()
     trim_logins(access=access_for_user(user))
-    return HttpResponseRedirect(_next(request, next_))
+    response = HttpResponseRedirect(_next(request, next_))
+    remember_device(request, response, email)
+    return response
 
 
 def _form(

@@ -12,6 +12,7 @@ from django.core.exceptions import DisallowedHost
 from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest
 
+from core.api.origin import origin_of
 from core.errors import Forbidden, Unauthenticated
 from orgs import principals
 from orgs.access import Access
@@ -60,7 +61,7 @@ def _require_same_origin(request: HttpRequest) -> None:
     """A browser sends a login's cookie along whoever opens the socket, and no CSRF token."""
     origin = request.headers.get("origin")
     try:
-        own = f"{request.scheme}://{request.get_host()}"
+        own = origin_of(request)
     except DisallowedHost:
         own = None
     if origin is None or origin not in {own, *settings.CSRF_TRUSTED_ORIGINS}:

@@ -18,6 +18,8 @@ from orgs.web import throttle
 from orgs.web.devices import device_of
 from sessions_app.web.shell import for_people, parse_id, theme, zone
 
+# Whoever sits before it: counted apart from what strangers guess elsewhere.
+OPEN_PAGE = "an open page"
 NOTES = {
     "password": "Your password is changed. Everything else is signed out.",
     "ended": "That device is signed out.",
@@ -59,7 +61,8 @@ def sign_out_everywhere(request: HttpRequest, *, access: Access) -> HttpResponse
 @for_people
 def password(request: HttpRequest, *, access: Access) -> HttpResponseBase:
     user = _person(request)
-    made = throttle.try_password(user.email, whence.present().address)
+    source = (whence.present().address, OPEN_PAGE)
+    made = throttle.try_password(user.email, *source)
     if wait := made.wait_seconds:
         problem = f"Too many wrong passwords. Try again in {max(1, round(wait / 60))} min."
         refused = InvalidInput("wrong_password", problem, param="current")
@@ -75,9 +78,9 @@ def password(request: HttpRequest, *, access: Access) -> HttpResponseBase:
         )
     except InvalidInput as refused:
         if refused.param != "current":
-            throttle.note_success(user.email, made)
+            throttle.note_success(user.email, *source, made)
         return _page(request, access, refused=refused, status=400)
-    throttle.note_success(user.email, made)
+    throttle.note_success(user.email, *source, made)
     return HttpResponseRedirect("/account/?done=password")
 
 

@@ -72,7 +72,7 @@ def test_members_are_listed_and_get_roles(cast: Cast, owner: Caller, path: str) 
     assert refusal(last)[:2] == (409, "last_owner")
 
 
-def test_an_invitation_is_mailed_and_its_token_shown_once(
+def test_an_invitation_is_mailed_and_its_link_shown_to_nobody(
     cast: Cast, owner: Caller, path: str
 ) -> None:
     body = {
@@ -82,12 +82,13 @@ def test_an_invitation_is_mailed_and_its_token_shown_once(
     }
     made = owner.post(f"{path}/invitations", body)
     assert made.status_code == 201
-    token = made.json()["token"]
     (sent,) = mail.outbox
     assert sent.to == ["greta@example.test"]
-    assert f"/invitation/{token}/" in sent.body
+    assert "http://testserver/invitation/" in sent.body
+    assert made.json()["is_mailed"] is True
+    assert "link" not in made.json()
     (listed,) = owner.get(f"{path}/invitations").json()["data"]
-    assert "token" not in listed
+    assert listed.keys() == made.json().keys() - {"is_mailed"}
     assert owner.delete(f"{path}/invitations/{listed['id']}").status_code == 204
     assert owner.get(f"{path}/invitations").json()["data"] == []
 

@@ -1,4 +1,4 @@
-"""Invitations: the link is mailed, and shown once to who invites."""
+"""Invitations: the link is mailed; where it cannot be, it is shown once to who invites."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.http import require_GET, require_http_methods
 
+from core.api.origin import origin_of
 from core.errors import Conflict
-from orgs.mail import mail_invitation
+from core.mail import has_mail_server
+from orgs.mail import deliver_invitation
 from orgs.models import Invitation
 from orgs.owner_admin.forms import InvitationForm
 from orgs.owner_admin.pages import (
+    SentBefore,
     ask,
-    attempt,
     done,
-    note_sent,
+    make_once,
     page_of,
     refuse,
     show,
-    was_sent_before,
 )
 from orgs.services.invitations import create_invitation, revoke_invitation
 from orgs.tenant import Tenant
@@ -33,18 +34,18 @@ def invitations(request: HttpRequest, tenant: Tenant) -> HttpResponseBase:
 @require_http_methods(["GET", "POST"])
 def new(request: HttpRequest, tenant: Tenant) -> HttpResponseBase:
     form = InvitationForm(tenant, request.POST or None)
-    if request.method == "POST" and was_sent_before(request):
-        text = "That invitation was made, and its link was shown. It is not shown again."
-        return done(request, f"{tenant.home}invitations/", text)
     if request.method == "POST" and form.is_valid():
-        made = attempt(
-            form,
-            lambda: create_invitation(
-                access=tenant.access, organization_id=tenant.id, new=form.wanted()
-            ),
-        )
+        wanted = form.wanted()
+
+        def make() -> tuple[Invitation, str]:
+            return create_invitation(access=tenant.access, organization_id=tenant.id, new=wanted)
+
+        try:
+            made = make_once(request, form, make)
+        except SentBefore:
+            text = "That invitation was made. A link is shown once, and not again."
+            return done(request, f"{tenant.home}invitations/", text)
         if made is not None:
-            note_sent(request)
             return _made(request, tenant, *made)
     return show(
         request,
@@ -84,19 +85,23 @@ def _made(
     request: HttpRequest, tenant: Tenant, invitation: Invitation, token: str
 ) -> HttpResponseBase:
     """The answer itself, without a redirect: so the link is stored nowhere."""
-    link = request.build_absolute_uri(f"/invitation/{token}/")
-    is_mailed = mail_invitation(invitation=invitation, link=link)
-    is_log = settings.EMAIL_BACKEND.endswith("console.EmailBackend")
+    delivery = deliver_invitation(invitation=invitation, token=token, origin=origin_of(request))
+    if delivery.is_mailed:
+        text = f"{invitation.email} is invited: the link was mailed."
+        return done(request, f"{tenant.home}invitations/", text)
     how = "The mail could not be sent: pass the link on yourself."
-    if is_mailed:
-        how = f"The link was mailed to {invitation.email}."
-        if is_log:
-            how = "No mail server is set: the mail stands in the server’s log. Pass the link on."
+    if not has_mail_server():
+        how = "No mail server is set, so pass the link on yourself."
     return show(
         request,
         tenant,
         "invitations.html",
         section="invitations",
         page=page_of(request, tenant.invitations()),
-        shown={"name": f"{invitation.email} is invited", "text": link, "what": "link", "how": how},
+        shown={
+            "name": f"{invitation.email} is invited.",
+            "text": delivery.link,
+            "what": "link",
+            "how": how,
+        },
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -10,15 +11,14 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from core.clock import now
 from orgs.models import ApiKey
-from orgs.owner_admin.forms import KeyForm, RotationForm
+from orgs.owner_admin.forms import KeyForm, PlainForm, RotationForm
 from orgs.owner_admin.pages import (
+    SentBefore,
     ask,
-    attempt,
     done,
-    note_sent,
+    make_once,
     page_of,
     show,
-    was_sent_before,
 )
 from orgs.services.keys import create_key, revoke_key, rotate_key
 from orgs.tenant import Tenant
@@ -35,16 +35,14 @@ def keys(request: HttpRequest, tenant: Tenant) -> HttpResponseBase:
 @require_http_methods(["GET", "POST"])
 def new(request: HttpRequest, tenant: Tenant) -> HttpResponseBase:
     form = KeyForm(tenant, request.POST or None)
-    if request.method == "POST" and was_sent_before(request):
-        return done(request, f"{tenant.home}keys/", SHOWN)
     if request.method == "POST" and form.is_valid():
-        made = attempt(
-            form,
-            lambda: create_key(access=tenant.access, organization_id=tenant.id, new=form.wanted()),
-        )
-        if made is not None:
-            note_sent(request)
-            return _list(request, tenant, *made)
+        wanted = form.wanted()
+
+        def make() -> tuple[ApiKey, str]:
+            return create_key(access=tenant.access, organization_id=tenant.id, new=wanted)
+
+        if (answer := _show_made(request, tenant, form, make)) is not None:
+            return answer
     return show(
         request,
         tenant,
@@ -63,17 +61,14 @@ def new(request: HttpRequest, tenant: Tenant) -> HttpResponseBase:
 def rotate(request: HttpRequest, tenant: Tenant, key: str) -> HttpResponseBase:
     row = tenant.get_key(key)
     form = RotationForm(request.POST or None, initial={"overlap": "86400"})
-    if request.method == "POST" and was_sent_before(request):
-        return done(request, f"{tenant.home}keys/", SHOWN)
     if request.method == "POST" and form.is_valid():
         overlap = form.cleaned_data["overlap"]
-        made = attempt(
-            form,
-            lambda: rotate_key(access=tenant.access, key_id=row.pk, overlap_seconds=overlap),
-        )
-        if made is not None:
-            note_sent(request)
-            return _list(request, tenant, *made)
+
+        def make() -> tuple[ApiKey, str]:
+            return rotate_key(access=tenant.access, key_id=row.pk, overlap_seconds=overlap)
+
+        if (answer := _show_made(request, tenant, form, make)) is not None:
+            return answer
     question = {
         "title": f"Rotate {row.name}?",
         "text": "A new key with the same name, owner and scopes takes its place. "
@@ -101,6 +96,17 @@ def revoke(request: HttpRequest, tenant: Tenant, key: str) -> HttpResponseBase:
         return ask(request, tenant, question, section="keys")
     revoke_key(access=tenant.access, key_id=row.pk)
     return done(request, back, f"{row.name} is revoked.")
+
+
+def _show_made(
+    request: HttpRequest, tenant: Tenant, form: PlainForm, make: Callable[[], tuple[ApiKey, str]]
+) -> HttpResponseBase | None:
+    """None: the form says why there is no key."""
+    try:
+        made = make_once(request, form, make)
+    except SentBefore:
+        return done(request, f"{tenant.home}keys/", SHOWN)
+    return None if made is None else _list(request, tenant, *made)
 
 
 def _list(
