@@ -7,7 +7,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from core.api.pagination import NoQuery, PageQuery, page_of, read_query, read_shape
-from core.api.views import ApiView, id_in_path
+from core.api.paths import id_in_path
+from core.api.views import ApiView
 from core.ids import Prefix
 from orgs.access import Access
 from orgs.api import objects, shapes

@@ -9,16 +9,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from core.api.pagination import NoQuery, PageQuery, page_of, read_query, read_shape
-from core.api.views import ApiView, id_in_path
+from core.api.paths import id_in_path
+from core.api.views import ApiView
 from core.ids import Prefix
 from orgs.api import objects, shapes
 from orgs.api.authentication import access_of
 from orgs.roles import WorkspaceRole
-from orgs.services.workspaces import (
-    list_workspace_members,
-    remove_workspace_member,
-    set_workspace_role,
-)
+from orgs.selectors.workspaces import list_workspace_members
+from orgs.services.workspaces import remove_workspace_member, set_workspace_role
 
 TAG = "Workspaces"
 

@@ -11,6 +11,7 @@ from uuid import UUID
 from django import forms
 from django.conf import settings
 
+from core.api.paths import id_in_path
 from core.errors import DomainError
 from core.ids import Prefix, encode_id
 from orgs.models.audit import ActorKind, AuditAction
@@ -21,11 +22,11 @@ from orgs.owner_admin.words import (
     label_of,
 )
 from orgs.roles import Action, OrganizationAction, OrganizationRole, Scope, WorkspaceRole
-from orgs.services.audit_reading import AuditQuery
+from orgs.selectors.audit import AuditQuery
 from orgs.services.invitations import NewInvitation
 from orgs.services.keys import NewKey
 from orgs.services.validation import EMAIL_MAX_CHARACTERS, NAME_MAX_CHARACTERS
-from orgs.tenant import Tenant, parse_id
+from orgs.tenant import Tenant
 
 Choices = list[tuple[str, str]]
 SINGLE = "single"
@@ -87,7 +88,7 @@ class InvitationForm(PlainForm):
         return NewInvitation(
             email=data["email"],
             role=OrganizationRole(data["role"]),
-            workspace_id=parse_id(Prefix.WORKSPACE, workspace) if workspace else None,
+            workspace_id=id_in_path(Prefix.WORKSPACE, workspace) if workspace else None,
             workspace_role=role if workspace else None,
         )
 
@@ -168,9 +169,9 @@ class KeyForm(PlainForm):
         return NewKey(
             name=data["name"],
             scopes=data["actions"] if data["reach"] == SINGLE else [data["reach"]],
-            workspace_id=parse_id(Prefix.WORKSPACE, workspace) if workspace else None,
+            workspace_id=id_in_path(Prefix.WORKSPACE, workspace) if workspace else None,
             lifetime_days=data["lifetime_days"],
-            service_account_id=parse_id(Prefix.USER, owner) if owner else None,
+            service_account_id=id_in_path(Prefix.USER, owner) if owner else None,
         )
 
 

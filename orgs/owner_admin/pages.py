@@ -75,7 +75,7 @@ def page_of(request: HttpRequest, rows: QuerySet[Row]) -> Page[Row]:
     return Paginator(rows, ROWS_A_PAGE).get_page(request.GET.get("page", "1")[:9])
 
 
-def attempt(form: PlainForm, act: Callable[[], Result]) -> Result | None:
+def submit(form: PlainForm, act: Callable[[], Result]) -> Result | None:
     """What a service says no with stands at the form's field. NotFound remains one."""
     try:
         return act()

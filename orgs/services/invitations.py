@@ -22,12 +22,11 @@ from orgs.models.audit import AuditAction
 from orgs.models.invitation import OPEN
 from orgs.principals import access_of, digest_secret
 from orgs.roles import OrganizationAction, OrganizationRole, WorkspaceKind, WorkspaceRole
+from orgs.selectors.invitations import find_invitation
 from orgs.services import audit, founding
 from orgs.services.holding import hold_organization
 from orgs.services.passwords import require_password
 from orgs.services.validation import require_email, require_name
-
-TOKEN_MAX_LENGTH = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,17 +105,6 @@ def revoke_invitation(*, access: Access, organization_id: UUID, invitation_id: U
     )
 
 
-def find_invitation(*, token: str) -> Invitation | None:
-    """The open invitation with this token, whoever holds it. None for a dead one, whatever the
-    reason: a link tells nothing of an organization that it does not lead into.
-    """
-    if not token.isascii() or not token.isprintable() or len(token) > TOKEN_MAX_LENGTH:
-        return None
-    rows = Invitation.objects.select_related("organization", "workspace", "invited_by")
-    invitation = rows.filter(digest=digest_secret(token)).first()
-    return invitation if invitation and invitation.is_open and _stands(invitation) else None
-
-
 @transaction.atomic
 def accept_as_member(*, access: Access, token: str) -> Organization:
     """By somebody who is signed in under the address that was invited.
@@ -163,15 +151,6 @@ def _workspace_of(organization: Organization, new: NewInvitation) -> Workspace |
             "workspace_not_found", "There is no such shared workspace.", param="workspace_id"
         )
     return workspace
-
-
-def _stands(invitation: Invitation) -> bool:
-    """Whether who sent it might still do so: nobody stays in who was let in by a removed admin."""
-    sender = access_of(user_id=invitation.invited_by_id, key_id=None)
-    action = OrganizationAction.MANAGE
-    if invitation.role == OrganizationRole.OWNER:
-        action = OrganizationAction.OWN
-    return sender is not None and sender.may_in(action, invitation.organization_id)
 
 
 def _hold(token: str) -> Invitation:

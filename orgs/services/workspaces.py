@@ -5,13 +5,12 @@ from __future__ import annotations
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import QuerySet
 
 from core.errors import NotFound
 from orgs.access import Access
 from orgs.models import User, Workspace, WorkspaceMembership
 from orgs.models.audit import AuditAction
-from orgs.roles import Action, OrganizationAction, WorkspaceKind, WorkspaceRole
+from orgs.roles import OrganizationAction, WorkspaceRole
 from orgs.services import audit
 from orgs.services.epochs import bump_access_epoch
 from orgs.services.holding import (
@@ -42,21 +41,6 @@ def create_shared_workspace(*, access: Access, organization_id: UUID, name: str)
     )
     bump_access_epoch(organization_id=organization_id)
     return workspace
-
-
-def list_workspace_members(*, access: Access, workspace_id: UUID) -> QuerySet[WorkspaceMembership]:
-    """For whoever reads there, or manages the organization. Raises NotFound, Forbidden."""
-    rows = WorkspaceMembership.objects.filter(
-        workspace_id=workspace_id, workspace__kind=WorkspaceKind.SHARED
-    )
-    if not access.may(Action.WORKSPACE_READ, workspace_id):
-        managed = access.organizations_with(OrganizationAction.MANAGE)
-        there = Workspace.objects.filter(pk=workspace_id, organization_id__in=managed)
-        if not there.filter(kind=WorkspaceKind.SHARED).exists():
-            if workspace_id not in access.grants:
-                raise NotFound
-            access.require(Action.WORKSPACE_READ, workspace_id)
-    return rows.select_related("user").order_by("user_id")
 
 
 @transaction.atomic

@@ -14,7 +14,8 @@ from core import whence
 from core.api.reader import theme
 from core.errors import InvalidInput, NotFound
 from core.mail import send_later
-from orgs.services.passwords import find_reset, make_reset_mail, reset_password
+from orgs.selectors.passwords import find_reset
+from orgs.services.passwords import make_reset_mail, reset_password
 from orgs.web import throttle
 from orgs.web.views import posted_email
 

@@ -15,12 +15,12 @@ from core.errors import Conflict, DomainError, Forbidden, InvalidInput, NotFound
 from orgs.models import AuditEntry, Invitation, User
 from orgs.principals import access_for_user
 from orgs.roles import Action, OrganizationRole, WorkspaceRole
+from orgs.selectors.invitations import find_invitation
 from orgs.services.invitations import (
     NewInvitation,
     accept_as_member,
     accept_as_newcomer,
     create_invitation,
-    find_invitation,
     revoke_invitation,
 )
 from orgs.services.members import remove_organization_member, set_organization_role

@@ -22,8 +22,8 @@ from orgs.owner_admin.csv_export import COLUMNS, safe_cell
 from orgs.owner_admin.words import ACTION_WORDS
 from orgs.principals import authenticate_key
 from orgs.roles import Action, WorkspaceRole
-from orgs.services import audit, audit_reading
-from orgs.services.invitations import find_invitation
+from orgs.selectors.invitations import find_invitation
+from orgs.services import audit, audit_export
 from orgs.services.workspaces import set_workspace_role
 from tests.factories import Cast
 
@@ -357,7 +357,7 @@ def test_an_export_is_a_download_that_is_not_kept(desk: Desk) -> None:
 def test_an_export_that_would_be_cut_is_refused(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audit_reading, "EXPORT_MAX_ROWS", 3)
+    monkeypatch.setattr(audit_export, "EXPORT_MAX_ROWS", 3)
     desk.post("audit/export/")
     assert "choose a shorter time" in desk.get("audit/")
     assert not AuditEntry.objects.filter(action=AuditAction.AUDIT_EXPORTED).exists()

@@ -16,7 +16,8 @@ from orgs.owner_admin.csv_export import to_csv
 from orgs.owner_admin.forms import AuditForm
 from orgs.owner_admin.pages import refuse, show
 from orgs.owner_admin.words import say_action, say_changes
-from orgs.services.audit_reading import AuditQuery, export_audit, list_audit, read_audit_page
+from orgs.selectors.audit import AuditQuery, list_audit, read_audit_page
+from orgs.services.audit_export import export_audit
 from orgs.tenant import Tenant
 
 LINES_A_PAGE = 50

@@ -12,12 +12,12 @@ from orgs.models import Invitation
 from orgs.owner_admin.forms import InvitationForm
 from orgs.owner_admin.pages import (
     ask,
-    attempt,
     done,
     note_sent,
     page_of,
     refuse,
     show,
+    submit,
     was_sent_before,
 )
 from orgs.services.invitations import create_invitation, revoke_invitation
@@ -37,7 +37,7 @@ def new(request: HttpRequest, tenant: Tenant) -> HttpResponseBase:
         text = "That invitation was made, and its link was shown. It is not shown again."
         return done(request, f"{tenant.home}invitations/", text)
     if request.method == "POST" and form.is_valid():
-        made = attempt(
+        made = submit(
             form,
             lambda: create_invitation(
                 access=tenant.access, organization_id=tenant.id, new=form.wanted()

@@ -13,11 +13,11 @@ from orgs.models import ApiKey
 from orgs.owner_admin.forms import KeyForm, RotationForm
 from orgs.owner_admin.pages import (
     ask,
-    attempt,
     done,
     note_sent,
     page_of,
     show,
+    submit,
     was_sent_before,
 )
 from orgs.services.keys import create_key, revoke_key, rotate_key
@@ -38,7 +38,7 @@ def new(request: HttpRequest, tenant: Tenant) -> HttpResponseBase:
     if request.method == "POST" and was_sent_before(request):
         return done(request, f"{tenant.home}keys/", SHOWN)
     if request.method == "POST" and form.is_valid():
-        made = attempt(
+        made = submit(
             form,
             lambda: create_key(access=tenant.access, organization_id=tenant.id, new=form.wanted()),
         )
@@ -67,7 +67,7 @@ def rotate(request: HttpRequest, tenant: Tenant, key: str) -> HttpResponseBase:
         return done(request, f"{tenant.home}keys/", SHOWN)
     if request.method == "POST" and form.is_valid():
         overlap = form.cleaned_data["overlap"]
-        made = attempt(
+        made = submit(
             form,
             lambda: rotate_key(access=tenant.access, key_id=row.pk, overlap_seconds=overlap),
         )

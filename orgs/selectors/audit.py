@@ -1,4 +1,4 @@
-"""The audit log is read by who administers the organization; an export is a line in it."""
+"""The audit log, as who administers the organization reads it."""
 
 from __future__ import annotations
 
@@ -6,19 +6,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from core.clock import rfc3339
 from core.cursors import decode_moment, encode_moment
-from core.errors import Conflict
 from orgs.access import Access
-from orgs.models import AuditEntry, Organization
+from orgs.models import AuditEntry
 from orgs.models.audit import ActorKind, AuditAction
 from orgs.roles import OrganizationAction
-from orgs.services import audit
-
-EXPORT_MAX_ROWS = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,26 +75,3 @@ def read_audit_page(
     if len(found) == len(lines):
         return lines, None
     return lines, encode_moment(name, lines[-1].at, lines[-1].pk)
-
-
-@transaction.atomic
-def export_audit(*, access: Access, organization_id: UUID, query: AuditQuery) -> list[AuditEntry]:
-    """All the lines that were asked for, at most EXPORT_MAX_ROWS, the newest first.
-
-    Raises NotFound, Forbidden, Conflict `export_too_large`.
-    """
-    found = list_audit(access=access, organization_id=organization_id, query=query)
-    lines = list(found[: EXPORT_MAX_ROWS + 1])
-    if len(lines) > EXPORT_MAX_ROWS:
-        raise Conflict(
-            "export_too_large",
-            f"One export has at most {EXPORT_MAX_ROWS:,} lines; choose a shorter time.",
-        )
-    audit.record(
-        access=access,
-        organization_id=organization_id,
-        action=AuditAction.AUDIT_EXPORTED,
-        target=audit.target_of(Organization.objects.get(pk=organization_id)),
-        changes={"lines": (None, len(lines)), "filters": (None, query.told())},
-    )
-    return lines
