@@ -24,13 +24,18 @@ from orgs.roles import (
 )
 
 
+def lock_organization(*, organization_id: UUID) -> Organization | None:
+    """The row alone, without asking anybody's access. Of several, the lesser id first."""
+    rows = Organization.objects.select_for_update(no_key=True)
+    return rows.filter(pk=organization_id).first()
+
+
 def hold_organization(
     *, access: Access, organization_id: UUID, action: OrganizationAction
 ) -> tuple[Organization, Access]:
     """The row, and what the caller may do now. Raises NotFound, Forbidden."""
     access.require_in(action, organization_id)
-    held = Organization.objects.select_for_update(no_key=True)
-    organization = held.filter(pk=organization_id).first()
+    organization = lock_organization(organization_id=organization_id)
     present = refresh(access)
     if organization is None or present is None:
         raise NotFound
@@ -75,7 +80,7 @@ def hold_shared_workspace(
     if found is None:
         raise NotFound
     _require_manages(access, found, leaving)
-    Organization.objects.select_for_update(no_key=True).get(pk=found.organization_id)
+    lock_organization(organization_id=found.organization_id)
     present = refresh(access)
     workspace = rows.select_for_update(no_key=True).first()
     if present is None or workspace is None:

@@ -38,6 +38,7 @@ def create_shared_workspace(*, access: Access, organization_id: UUID, name: str)
         workspace_id=workspace.pk,
         action=AuditAction.WORKSPACE_CREATED,
         target=audit.target_of(workspace),
+        changes={"administrator": (None, access.principal.name)} if access.user_id else None,
     )
     bump_access_epoch(organization_id=organization_id)
     return workspace
