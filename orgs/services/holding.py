@@ -7,6 +7,7 @@ that waited for a change of its own caller's rights must not go by what they wer
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from uuid import UUID
 
 from core.errors import Conflict, Forbidden, NotFound
@@ -25,9 +26,15 @@ from orgs.roles import (
 
 
 def lock_organization(*, organization_id: UUID) -> Organization | None:
-    """The row alone, without asking anybody's access. Of several, the lesser id first."""
+    """The row alone, without asking anybody's access."""
     rows = Organization.objects.select_for_update(no_key=True)
     return rows.filter(pk=organization_id).first()
+
+
+def lock_organizations(*, organization_ids: Collection[UUID]) -> list[UUID]:
+    """Those that there are, in one order, so that two who want the same wait for no more."""
+    rows = Organization.objects.select_for_update(no_key=True)
+    return [row.pk for row in rows.filter(pk__in=organization_ids).order_by("pk")]
 
 
 def hold_organization(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
@@ -121,14 +121,7 @@ def rotate_key(
         workspace_id=key.workspace_id,
         action=AuditAction.KEY_ROTATED,
         target=audit.target_of(key),
-        changes={
-            "prefix": (key.prefix, fresh.prefix),
-            "expires_at": (audit.time_of(ended_at), audit.time_of(fresh.expires_at)),
-            "old_key_ends_at": (
-                audit.time_of(ended_at),
-                audit.time_of(key.revoked_at or key.expires_at),
-            ),
-        },
+        changes=_told_of_rotation(key, fresh, ended_at),
     )
     bump_access_epoch(organization_id=key.organization_id)
     return fresh, secret
@@ -140,8 +133,7 @@ def revoke_key(*, access: Access, key_id: UUID, organization_id: UUID | None = N
     key, access = _hold_key(access, key_id, organization_id)
     if key.revoked_at is not None:
         return
-    revoke_api_key(key=key)
-    tell_of_revoked(access, key)
+    revoke_api_key(key=key, by=access)
 
 
 @transaction.atomic
@@ -184,9 +176,11 @@ def issue_key(
 
 
 @transaction.atomic
-def revoke_api_key(*, key: ApiKey) -> None:
-    """The server's own door; see `revoke_key`."""
-    ApiKey.objects.filter(pk=key.pk, revoked_at__isnull=True).update(revoked_at=now())
+def revoke_api_key(*, key: ApiKey, by: audit.Actor = None) -> None:
+    """No access is asked: the server's own door, and the operators'; see `revoke_key`."""
+    lock_organization(organization_id=key.organization_id)
+    if ApiKey.objects.filter(pk=key.pk, revoked_at__isnull=True).update(revoked_at=now()):
+        tell_of_revoked(by, key)
     bump_access_epoch(organization_id=key.organization_id)
 
 
@@ -211,6 +205,16 @@ def tell_of_revoked(by: audit.Actor, key: ApiKey) -> None:
         target=audit.target_of(key),
         changes={"prefix": (key.prefix, None)},
     )
+
+
+def _told_of_rotation(key: ApiKey, fresh: ApiKey, ended_at: datetime | None) -> audit.Changes:
+    """`ended_at`: when the old key would have expired."""
+    ends = audit.time_of(ended_at)
+    return {
+        "prefix": (key.prefix, fresh.prefix),
+        "expires_at": (ends, audit.time_of(fresh.expires_at)),
+        "old_key_ends_at": (ends, audit.time_of(key.revoked_at or key.expires_at)),
+    }
 
 
 def _told_of_new(key: ApiKey) -> audit.Changes:

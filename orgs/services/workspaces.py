@@ -90,13 +90,19 @@ def remove_workspace_member(*, access: Access, workspace_id: UUID, user_id: UUID
     found = workspace.memberships.select_related("user").filter(user_id=user_id).first()
     if found is None:
         raise NotFound
-    found.delete()
+    take_out_of_workspace(access, found)
+
+
+def take_out_of_workspace(by: audit.Actor, place: WorkspaceMembership) -> None:
+    """Whoever asks holds the organization and has asked whether this may be."""
+    organization_id = place.workspace.organization_id
+    place.delete()
     audit.record(
-        access=access,
-        organization_id=workspace.organization_id,
-        workspace_id=workspace_id,
+        access=by,
+        organization_id=organization_id,
+        workspace_id=place.workspace_id,
         action=AuditAction.WORKSPACE_MEMBER_REMOVED,
-        target=audit.target_of(found.user),
-        changes={"role": (found.role, None)},
+        target=audit.target_of(place.user),
+        changes={"role": (place.role, None)},
     )
-    bump_access_epoch(organization_id=workspace.organization_id)
+    bump_access_epoch(organization_id=organization_id)
