@@ -81,6 +81,15 @@ class AuditEntry(models.Model):
         ordering: ClassVar[list[str]] = ["-at", "-id"]
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["organization_id", "-at", "-id"], name="audit_by_time"),
+            models.Index(
+                fields=["organization_id", "-actor_id", "-at", "-id"], name="audit_by_actor"
+            ),
+            models.Index(
+                fields=["organization_id", "action", "-at", "-id"], name="audit_by_action"
+            ),
+            models.Index(
+                fields=["organization_id", "target_id", "-at", "-id"], name="audit_by_target"
+            ),
         ]
 
     def __str__(self) -> str:

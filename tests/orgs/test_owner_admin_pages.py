@@ -8,6 +8,7 @@ import re
 import smtplib
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.core import mail
@@ -22,6 +23,7 @@ from orgs.owner_admin.csv_export import COLUMNS, safe_cell
 from orgs.owner_admin.words import ACTION_WORDS
 from orgs.principals import authenticate_key
 from orgs.roles import Action, WorkspaceRole
+from orgs.selectors import audit as selectors_audit
 from orgs.selectors.invitations import find_invitation
 from orgs.services import audit, audit_export
 from orgs.services.workspaces import set_workspace_role
@@ -304,6 +306,34 @@ def test_filters_find_by_who_what_and_when(cast: Cast) -> None:
         f"who=user:{cast.outsider.pk.hex}",
     ):
         assert lines_of(owner.get(f"audit/?{nonsense}", 400)) == []
+
+
+def test_whoever_has_a_line_can_be_asked_for_however_many_there_are(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner, admin = Desk(cast), Desk(cast, "admin")
+    owner.post("service-accounts/new/", name="reporting", role="member")
+    admin.post("workspaces/new/", name="Survey")
+    by_owner = {"organization_id": cast.organization.pk, "action": AuditAction.USER_UPDATED}
+    audit.record(
+        access=audit.Operator(cast.owner.pk, "Ada at work"),
+        target=audit.target_of(cast.member),
+        **by_owner,
+    )
+    monkeypatch.setattr(selectors_audit, "ACTORS_MAX", 1)
+    who = {actor.name for actor in actors_of(cast)}
+    assert who == {"Bruno Keller", "the server"}
+    assert {actor.name for actor in actors_of(cast, cast.owner.pk)} == {*who, "Ada at work"}
+    assert len(actors_of(cast, cast.outsider.pk)) == 2
+    lines = lines_of(admin.get(f"audit/?who=user:{cast.owner.pk.hex}"))
+    assert [line.count("Ada") for line in lines] == [1, 1]
+    assert all("the server" in line for line in lines_of(owner.get("audit/?who=server:")))
+
+
+def actors_of(cast: Cast, asked: UUID | None = None) -> list[selectors_audit.AuditActor]:
+    return selectors_audit.list_actors(
+        access=cast.access("owner"), organization_id=cast.organization.pk, asked=asked
+    )
 
 
 def test_older_lines_are_loaded_page_by_page_and_none_twice(cast: Cast, desk: Desk) -> None:
