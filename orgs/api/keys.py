@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from core.api.fields import bounds_in
-from core.api.pagination import NoQuery, PageQuery, page_json, page_of, read_query, read_shape
+from core.api.pagination import NoQuery, PageQuery, page_json, page_of_rows, read_query, read_shape
 from core.api.paths import id_in_path
 from core.api.views import ApiView
 from core.errors import InvalidInput
@@ -34,9 +34,8 @@ class KeysView(ApiView):
     )
     def get(self, request: Request, organization_id: str) -> Response:
         tenant = open_tenant(request, organization_id)
-        page = page_of(
+        page = page_of_rows(
             tenant.keys(),
-            key=lambda each: each.pk.hex,
             present=objects.key_json,
             query=read_query(request.query_params, PageQuery),
             scope=["api_keys", tenant.id.hex],

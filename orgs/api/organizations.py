@@ -6,7 +6,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from core.api.pagination import NoQuery, PageQuery, page_of, read_query, read_shape
+from core.api.pagination import NoQuery, PageQuery, page_of, page_of_rows, read_query, read_shape
 from core.api.paths import id_in_path
 from core.api.views import ApiView
 from core.ids import Prefix
@@ -81,9 +81,9 @@ class MembersView(ApiView):
     )
     def get(self, request: Request, organization_id: str) -> Response:
         tenant = open_tenant(request, organization_id)
-        page = page_of(
+        page = page_of_rows(
             tenant.memberships(),
-            key=lambda each: each.user_id.hex,
+            key="user_id",
             present=objects.member_json,
             query=read_query(request.query_params, PageQuery),
             scope=["members", tenant.id.hex],
@@ -137,9 +137,8 @@ class InvitationsView(ApiView):
     )
     def get(self, request: Request, organization_id: str) -> Response:
         tenant = open_tenant(request, organization_id)
-        page = page_of(
+        page = page_of_rows(
             tenant.open_invitations(),
-            key=lambda each: each.pk.hex,
             present=objects.invitation_json,
             query=read_query(request.query_params, PageQuery),
             scope=["invitations", tenant.id.hex],
