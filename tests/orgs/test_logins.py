@@ -16,6 +16,7 @@ from orgs.login_store import SessionStore, signed_in_user
 from orgs.models import Login, User
 from orgs.selectors.logins import list_logins
 from orgs.services import logins
+from orgs.services.sweeping import sweep
 from tests.factories import PASSWORD, Cast
 
 PHONE = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_1 like Mac OS X) Version/18.1 Mobile Safari/604.1"
@@ -113,7 +114,7 @@ def test_an_expired_login_is_not_good_not_listed_and_cleared(cast: Cast) -> None
     Login.objects.update(expires_at=now() - timedelta(seconds=1))
     assert not is_in(client)
     assert list_logins(access=cast.access("member")) == []
-    SessionStore.clear_expired()
+    sweep()
     assert not Login.objects.exists()
 
 
