@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from orgs.models import AuditEntry
@@ -60,7 +61,6 @@ FIELD_WORDS: Mapping[str, str] = {
     "expires_at": "expires",
     "old_key_ends_at": "the old key ends",
     "prefix": "begins with",
-    "service_account": "service account",
     "workspace_role": "role in the workspace",
 }
 
@@ -77,11 +77,20 @@ def say_action(entry: AuditEntry) -> str:
 
 
 def say_changes(entry: AuditEntry) -> list[dict[str, str]]:
+    said = (
+        (field, _say(field, old), _say(field, new)) for field, (old, new) in entry.changes.items()
+    )
     return [
-        {"field": FIELD_WORDS.get(field, field), "old": say_value(old), "new": say_value(new)}
-        for field, (old, new) in entry.changes.items()
-        if say_value(old) or say_value(new)
+        {"field": FIELD_WORDS.get(field, field.replace("_", " ")), "old": old, "new": new}
+        for field, old, new in said
+        if old or new
     ]
+
+
+def _say(field: str, value: Any) -> str:
+    if field.endswith("_at") and isinstance(value, str):
+        return f"{datetime.fromisoformat(value):%Y-%m-%d %H:%M} UTC"
+    return say_value(value)
 
 
 def say_value(value: Any) -> str:

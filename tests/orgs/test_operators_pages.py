@@ -185,6 +185,7 @@ def test_the_filters_of_lists_go_on_working(cast: Cast, operator: Client, sessio
     assert str(session.pk) in operator.get(f"{listed}?status__exact={session.status}").text
     assert str(session.pk) not in operator.get(f"{listed}?status__exact=terminated").text
     assert operator.get("/admin/orgs/workspace/?kind__exact=personal").status_code == 200
+    assert operator.get("/admin/orgs/workspace/?_to_field=id&_popup=1").status_code == 200
     assert operator.get("/admin/catalog/provider/?is_enabled__exact=1").status_code == 200
 
 

@@ -308,6 +308,15 @@ def test_filters_find_by_who_what_and_when(cast: Cast) -> None:
         assert lines_of(owner.get(f"audit/?{nonsense}", 400)) == []
 
 
+def test_times_and_fields_are_said_in_words(cast: Cast, desk: Desk) -> None:
+    new_key(desk)
+    key = ApiKey.objects.get(name="nightly")
+    assert key.expires_at is not None
+    line = lines_of(desk.get("audit/?what=api_key.created"))[0]
+    assert f"begins with: none → {key.prefix}" in line
+    assert f"expires: none → {key.expires_at:%Y-%m-%d %H:%M} UTC" in line
+
+
 def test_whoever_has_a_line_can_be_asked_for_however_many_there_are(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
