@@ -313,6 +313,9 @@ KEY_OVERLAP_MAX_SECONDS = env.number("KEY_OVERLAP_MAX_SECONDS", 7 * 86_400, mini
 INVITATION_LIFETIME_DAYS = env.number("INVITATION_LIFETIME_DAYS", 7, minimum=1)
 IDEMPOTENCY_HOURS = env.number("IDEMPOTENCY_HOURS", 24, minimum=1)
 
+# ── Operators ──
+OPERATORS_READ_CONTENT = env.flag("OPERATORS_READ_CONTENT", False)
+
 # ── API ──
 # Requests of one person or key, per minute and web process. It stops runaways, and is no quota.
 RATE_LIMIT_PER_MINUTE = env.number("RATE_LIMIT_PER_MINUTE", 6_000, minimum=1)

@@ -68,6 +68,17 @@ def decode_moment(query: str, text: str) -> tuple[datetime, UUID]:
         raise _garbled() from None
 
 
+def decode_key(query: str, text: str) -> UUID:
+    """Of a list by a unique id, whose cursor is `encode_cursor(query, [id.hex])`. Raises
+    InvalidInput `invalid_cursor`.
+    """
+    (key,) = decode_cursor(query, text, [str])
+    try:
+        return UUID(hex=key)
+    except ValueError:
+        raise _garbled() from None
+
+
 def _digest(query: str) -> str:
     return hashlib.blake2s(query.encode(), digest_size=6).hexdigest()
 

@@ -1,12 +1,16 @@
-"""What one worker of all does for all: ending lost attempts, closing expired questions."""
+"""What one worker of all does for all: ending lost attempts, closing expired questions, forgetting
+what is over.
+"""
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import connection
 
+from orgs.services.sweeping import sweep
 from sessions_app.services.attempts import reap_expired
 from sessions_app.services.settling import expire_waits
 
@@ -14,6 +18,7 @@ from sessions_app.services.settling import expire_waits
 CHORES_LOCK = 5_337_001
 # Two looks at the database that lie further apart than this: it may have been away in between.
 GAP_MAX = timedelta(seconds=2.5)
+SWEEP_SECONDS = 60.0
 
 
 @dataclass(slots=True)
@@ -49,6 +54,7 @@ class Chores:
     def __init__(self, grace_seconds: float) -> None:
         self._grace_seconds = grace_seconds
         self._contact = Contact()
+        self._swept_at: float | None = None
 
     def do(self) -> int:
         """Unless another worker is at it; returns how many attempts were lost."""
@@ -68,10 +74,17 @@ class Chores:
             may_reap = self._contact.has_lasted(self._grace_seconds)
             lost = reap_expired(at=at, after_each=self._note) if may_reap else 0
             expire_waits(after_each=self._note)
+            self._sweep()
             return lost
         finally:
             _, at = _ask("SELECT pg_advisory_unlock(%s), clock_timestamp()")
             self._contact.note(at)
+
+    def _sweep(self) -> None:
+        moment = time.monotonic()
+        if self._swept_at is None or moment - self._swept_at >= SWEEP_SECONDS:
+            self._swept_at = moment
+            sweep()
 
     def _note(self) -> None:
         """Long work is no gap, as long as each piece of it is short."""

@@ -94,10 +94,6 @@ class SessionStore(SessionBase):
     async def acycle_key(self) -> None:
         await sync_to_async(self.cycle_key)()
 
-    @classmethod
-    def clear_expired(cls) -> None:
-        Login.objects.filter(expires_at__lte=now()).delete()
-
     def open_row(self, login_id: UUID) -> None:
         """Reads a login by its id, as somebody does who has no cookie."""
         row = Login.objects.filter(pk=login_id, expires_at__gt=now()).first()

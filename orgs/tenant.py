@@ -11,9 +11,10 @@ from uuid import UUID
 
 from django.db.models import Count, F, Q, QuerySet
 
+from core.api.paths import id_in_path
 from core.clock import now
 from core.errors import NotFound
-from core.ids import InvalidId, Prefix, decode_id
+from core.ids import Prefix
 from orgs.access import Access
 from orgs.models import (
     ApiKey,
@@ -28,14 +29,6 @@ from orgs.models.invitation import OPEN
 from orgs.roles import OrganizationAction, WorkspaceKind
 
 
-def parse_id(prefix: Prefix, text: str) -> UUID:
-    """An address that names nothing: NotFound."""
-    try:
-        return decode_id(prefix, text)
-    except InvalidId:
-        raise NotFound from None
-
-
 @dataclass(frozen=True, slots=True)
 class Tenant:
     access: Access
@@ -44,7 +37,7 @@ class Tenant:
     @classmethod
     def open(cls, access: Access, public_id: str) -> Tenant:
         """Raises NotFound for whom it has nothing: nobody learns that it exists."""
-        organization_id = parse_id(Prefix.ORGANIZATION, public_id)
+        organization_id = id_in_path(Prefix.ORGANIZATION, public_id)
         if not access.may_in(OrganizationAction.MANAGE, organization_id):
             raise NotFound
         return cls(access, Organization.objects.get(pk=organization_id))
@@ -71,7 +64,7 @@ class Tenant:
         return self.memberships().filter(user__service_of=None)
 
     def get_membership(self, public_id: str) -> OrganizationMembership:
-        found = self.memberships().filter(user_id=parse_id(Prefix.USER, public_id)).first()
+        found = self.memberships().filter(user_id=id_in_path(Prefix.USER, public_id)).first()
         if found is None:
             raise NotFound
         return found
@@ -88,7 +81,7 @@ class Tenant:
         return rows.annotate(live_keys=Count("api_keys", filter=alive)).order_by("name", "pk")
 
     def get_service_account(self, public_id: str) -> User:
-        found = self.service_accounts().filter(pk=parse_id(Prefix.USER, public_id)).first()
+        found = self.service_accounts().filter(pk=id_in_path(Prefix.USER, public_id)).first()
         if found is None:
             raise NotFound
         return found
@@ -101,7 +94,7 @@ class Tenant:
         return self.invitations().filter(OPEN, expires_at__gt=now())
 
     def get_invitation(self, public_id: str) -> Invitation:
-        found = self.invitations().filter(pk=parse_id(Prefix.INVITATION, public_id)).first()
+        found = self.invitations().filter(pk=id_in_path(Prefix.INVITATION, public_id)).first()
         if found is None:
             raise NotFound
         return found
@@ -113,7 +106,7 @@ class Tenant:
         return rows.order_by(F("revoked_at").desc(nulls_first=True), "-created_at", "-pk")
 
     def get_key(self, public_id: str) -> ApiKey:
-        found = self.keys().filter(pk=parse_id(Prefix.KEY, public_id)).first()
+        found = self.keys().filter(pk=id_in_path(Prefix.KEY, public_id)).first()
         if found is None:
             raise NotFound
         return found
@@ -124,7 +117,7 @@ class Tenant:
         return rows.order_by("name", "pk")
 
     def get_workspace(self, public_id: str) -> Workspace:
-        found = self.workspaces().filter(pk=parse_id(Prefix.WORKSPACE, public_id)).first()
+        found = self.workspaces().filter(pk=id_in_path(Prefix.WORKSPACE, public_id)).first()
         if found is None:
             raise NotFound
         return found

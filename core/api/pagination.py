@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
+from uuid import UUID
 
 import orjson
+from django.db.models import Model, QuerySet
 from django.http import QueryDict
 from rest_framework import serializers
 
 from core.api.fields import QuerySerializer, Text, Whole
-from core.cursors import decode_cursor, encode_cursor
+from core.cursors import decode_cursor, decode_key, encode_cursor
 
 PAGE_LIMIT, PAGE_LIMIT_MAX = 20, 100
 T = TypeVar("T")
+Row = TypeVar("Row", bound=Model)
 
 
 class PageQuery(QuerySerializer):
@@ -96,3 +99,25 @@ def page_of(
     return page_json(
         map(present, kept), encode_cursor(fingerprint, [key(kept[-1])]) if more else None
     )
+
+
+def page_of_rows(
+    rows: QuerySet[Row],
+    *,
+    key: str = "pk",
+    present: Callable[[Row], Any],
+    query: Mapping[str, Any],
+    scope: Sequence[str],
+) -> dict[str, Any]:
+    """A page of a list in the database, in the order of a unique column of ids: one statement,
+    which reads no more than the page. `key`: the column's name, as an attribute too.
+    """
+    fingerprint = orjson.dumps(list(scope)).decode()
+    if query["page"]:
+        rows = rows.filter(**{f"{key}__gt": decode_key(fingerprint, query["page"])})
+    found = list(rows.order_by(key)[: query["limit"] + 1])
+    kept = found[: query["limit"]]
+    if len(found) == len(kept):
+        return page_json(map(present, kept), None)
+    last: UUID = getattr(kept[-1], key)
+    return page_json(map(present, kept), encode_cursor(fingerprint, [last.hex]))

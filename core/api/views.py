@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import cache
 from typing import Any
-from uuid import UUID
 
 from django.conf import settings
 from django.http import HttpRequest
@@ -13,8 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from core.errors import NotFound, RateLimited
-from core.ids import InvalidId, decode_id
+from core.errors import RateLimited
 from core.rate_limit import Decision, RateLimiter, spend
 
 
@@ -58,11 +56,3 @@ class ApiView(APIView):
 @cache
 def limiter() -> RateLimiter:
     return RateLimiter(settings.RATE_LIMIT_PER_MINUTE, spend=spend)
-
-
-def id_in_path(prefix: str, text: str) -> UUID:
-    """A malformed id names nothing: NotFound, the same as an id that never existed."""
-    try:
-        return decode_id(prefix, text)
-    except InvalidId:
-        raise NotFound from None

@@ -9,15 +9,16 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from core.api.fields import bounds_in
-from core.api.pagination import NoQuery, PageQuery, page_json, page_of, read_query, read_shape
-from core.api.views import ApiView, id_in_path
+from core.api.pagination import NoQuery, PageQuery, page_json, page_of_rows, read_query, read_shape
+from core.api.paths import id_in_path
+from core.api.views import ApiView
 from core.errors import InvalidInput
 from core.ids import InvalidId, Prefix, decode_id
 from orgs.api import objects, shapes
 from orgs.api.authentication import access_of
 from orgs.api.opening import open_tenant
 from orgs.models.audit import ActorKind, AuditAction
-from orgs.services.audit_reading import AuditQuery, read_audit_page
+from orgs.selectors.audit import AuditQuery, read_audit_page
 from orgs.services.keys import NewKey, create_key, revoke_key, rotate_key
 
 TAG = "Keys"
@@ -33,9 +34,8 @@ class KeysView(ApiView):
     )
     def get(self, request: Request, organization_id: str) -> Response:
         tenant = open_tenant(request, organization_id)
-        page = page_of(
+        page = page_of_rows(
             tenant.keys(),
-            key=lambda each: each.pk.hex,
             present=objects.key_json,
             query=read_query(request.query_params, PageQuery),
             scope=["api_keys", tenant.id.hex],

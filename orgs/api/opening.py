@@ -5,7 +5,7 @@ from __future__ import annotations
 from rest_framework.request import Request
 
 from core.api.pagination import NoQuery, read_query
-from core.api.views import id_in_path
+from core.api.paths import id_in_path
 from core.ids import Prefix
 from orgs.api.authentication import access_of
 from orgs.roles import OrganizationAction

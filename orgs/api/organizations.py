@@ -7,8 +7,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from core.api.origin import origin_of
-from core.api.pagination import NoQuery, PageQuery, page_of, read_query, read_shape
-from core.api.views import ApiView, id_in_path
+from core.api.pagination import NoQuery, PageQuery, page_of, page_of_rows, read_query, read_shape
+from core.api.paths import id_in_path
+from core.api.views import ApiView
 from core.ids import Prefix
 from orgs.access import Access
 from orgs.api import objects, shapes
@@ -81,9 +82,9 @@ class MembersView(ApiView):
     )
     def get(self, request: Request, organization_id: str) -> Response:
         tenant = open_tenant(request, organization_id)
-        page = page_of(
+        page = page_of_rows(
             tenant.memberships(),
-            key=lambda each: each.user_id.hex,
+            key="user_id",
             present=objects.member_json,
             query=read_query(request.query_params, PageQuery),
             scope=["members", tenant.id.hex],
@@ -100,6 +101,7 @@ class MemberView(ApiView):
         responses={200: objects.MemberObject},
     )
     def post(self, request: Request, organization_id: str, user_id: str) -> Response:
+        read_query(request.query_params, NoQuery)
         values = read_shape(request.data, shapes.SetOrganizationRole)
         access = access_of(request)
         membership = set_organization_role(
@@ -136,9 +138,8 @@ class InvitationsView(ApiView):
     )
     def get(self, request: Request, organization_id: str) -> Response:
         tenant = open_tenant(request, organization_id)
-        page = page_of(
+        page = page_of_rows(
             tenant.open_invitations(),
-            key=lambda each: each.pk.hex,
             present=objects.invitation_json,
             query=read_query(request.query_params, PageQuery),
             scope=["invitations", tenant.id.hex],
@@ -153,6 +154,7 @@ class InvitationsView(ApiView):
         responses={201: objects.InvitationObject},
     )
     def post(self, request: Request, organization_id: str) -> Response:
+        read_query(request.query_params, NoQuery)
         values = read_shape(request.data, shapes.CreateInvitation)
         access = access_of(request)
         role = values.get("workspace_role")
@@ -196,6 +198,7 @@ class ServiceAccountsView(ApiView):
         responses={201: objects.MemberObject},
     )
     def post(self, request: Request, organization_id: str) -> Response:
+        read_query(request.query_params, NoQuery)
         values = read_shape(request.data, shapes.CreateServiceAccount)
         access = access_of(request)
         tenant = open_tenant(request, organization_id)

@@ -8,17 +8,15 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from core.api.pagination import NoQuery, PageQuery, page_of, read_query, read_shape
-from core.api.views import ApiView, id_in_path
+from core.api.pagination import NoQuery, PageQuery, page_of_rows, read_query, read_shape
+from core.api.paths import id_in_path
+from core.api.views import ApiView
 from core.ids import Prefix
 from orgs.api import objects, shapes
 from orgs.api.authentication import access_of
 from orgs.roles import WorkspaceRole
-from orgs.services.workspaces import (
-    list_workspace_members,
-    remove_workspace_member,
-    set_workspace_role,
-)
+from orgs.selectors.workspaces import list_workspace_members
+from orgs.services.workspaces import remove_workspace_member, set_workspace_role
 
 TAG = "Workspaces"
 
@@ -33,9 +31,9 @@ class WorkspaceMembersView(ApiView):
     )
     def get(self, request: Request, workspace_id: str) -> Response:
         pk = id_in_path(Prefix.WORKSPACE, workspace_id)
-        page = page_of(
+        page = page_of_rows(
             list_workspace_members(access=access_of(request), workspace_id=pk),
-            key=lambda each: each.user_id.hex,
+            key="user_id",
             present=objects.member_json,
             query=read_query(request.query_params, PageQuery),
             scope=["workspace_members", pk.hex],

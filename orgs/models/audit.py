@@ -17,7 +17,11 @@ from core.ids import Prefix, encode_id, uuid7
 class AuditAction(StrEnum):
     """What happened to the target. Stable words: filters and exports use them."""
 
+    ORGANIZATION_CREATED = "organization.created"
     ORGANIZATION_UPDATED = "organization.updated"
+    ORGANIZATION_REMOVED = "organization.removed"
+    USER_UPDATED = "user.updated"
+    USER_REMOVED = "user.removed"
     MEMBER_ADDED = "member.added"
     MEMBER_ROLE_CHANGED = "member.role_changed"
     MEMBER_REMOVED = "member.removed"
@@ -26,6 +30,8 @@ class AuditAction(StrEnum):
     INVITATION_REVOKED = "invitation.revoked"
     INVITATION_ACCEPTED = "invitation.accepted"
     WORKSPACE_CREATED = "workspace.created"
+    WORKSPACE_UPDATED = "workspace.updated"
+    WORKSPACE_REMOVED = "workspace.removed"
     WORKSPACE_MEMBER_ADDED = "workspace_member.added"
     WORKSPACE_MEMBER_ROLE_CHANGED = "workspace_member.role_changed"
     WORKSPACE_MEMBER_REMOVED = "workspace_member.removed"
@@ -34,12 +40,23 @@ class AuditAction(StrEnum):
     KEY_CREATED = "api_key.created"
     KEY_ROTATED = "api_key.rotated"
     KEY_REVOKED = "api_key.revoked"
+    PROVIDER_CREATED = "provider.created"
+    PROVIDER_UPDATED = "provider.updated"
+    PROVIDER_REMOVED = "provider.removed"
+    MODEL_CREATED = "model.created"
+    MODEL_UPDATED = "model.updated"
+    MODEL_REMOVED = "model.removed"
+    AGENT_CREATED = "agent.created"
+    AGENT_UPDATED = "agent.updated"
+    AGENT_REMOVED = "agent.removed"
+    SESSION_READ = "session.read"
     AUDIT_EXPORTED = "audit.exported"
 
 
 class ActorKind(StrEnum):
     USER = "user"
     KEY = "key"
+    OPERATOR = "operator"  # a person at /admin/
     SERVER = "server"  # a command of the operator, or the start of the demo
 
 
@@ -64,6 +81,15 @@ class AuditEntry(models.Model):
         ordering: ClassVar[list[str]] = ["-at", "-id"]
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["organization_id", "-at", "-id"], name="audit_by_time"),
+            models.Index(
+                fields=["organization_id", "-actor_id", "-at", "-id"], name="audit_by_actor"
+            ),
+            models.Index(
+                fields=["organization_id", "action", "-at", "-id"], name="audit_by_action"
+            ),
+            models.Index(
+                fields=["organization_id", "target_id", "-at", "-id"], name="audit_by_target"
+            ),
         ]
 
     def __str__(self) -> str:

@@ -35,7 +35,13 @@ class Invitation(models.Model):
     workspace_role = models.CharField(
         max_length=16, blank=True, choices=[(r.value, r.value) for r in WorkspaceRole]
     )
-    digest = models.CharField(max_length=64, unique=True, editable=False)
+    digest = models.CharField(
+        max_length=64,
+        unique=True,
+        null=True,
+        editable=False,
+        help_text="Of the link's token; empty once the link is dead and swept.",
+    )
     invited_by = models.ForeignKey(
         User, on_delete=models.SET_NULL, null=True, related_name="+", editable=False
     )

@@ -18,7 +18,11 @@ COLUMNS = (
 )  # fmt: skip
 # A cell that begins with one of these is a formula to some spreadsheet.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%", "＝", "＋", "－", "＠")
-_ACTOR_PREFIXES = {ActorKind.USER: Prefix.USER, ActorKind.KEY: Prefix.KEY}
+_ACTOR_PREFIXES = {
+    ActorKind.USER: Prefix.USER,
+    ActorKind.OPERATOR: Prefix.USER,
+    ActorKind.KEY: Prefix.KEY,
+}
 
 
 def to_csv(lines: Iterable[AuditEntry]) -> str:

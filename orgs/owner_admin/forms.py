@@ -11,6 +11,7 @@ from uuid import UUID
 from django import forms
 from django.conf import settings
 
+from core.api.paths import id_in_path
 from core.errors import DomainError
 from core.ids import Prefix, encode_id
 from orgs.models.audit import ActorKind, AuditAction
@@ -21,14 +22,15 @@ from orgs.owner_admin.words import (
     label_of,
 )
 from orgs.roles import Action, OrganizationAction, OrganizationRole, Scope, WorkspaceRole
-from orgs.services.audit_reading import AuditQuery
+from orgs.selectors.audit import AuditActor, AuditQuery
 from orgs.services.invitations import NewInvitation
 from orgs.services.keys import NewKey
 from orgs.services.validation import EMAIL_MAX_CHARACTERS, NAME_MAX_CHARACTERS
-from orgs.tenant import Tenant, parse_id
+from orgs.tenant import Tenant
 
 Choices = list[tuple[str, str]]
 SINGLE = "single"
+SERVER = f"{ActorKind.SERVER}:"
 
 
 FIRST_YEAR, LAST_YEAR = 2000, 2200
@@ -87,7 +89,7 @@ class InvitationForm(PlainForm):
         return NewInvitation(
             email=data["email"],
             role=OrganizationRole(data["role"]),
-            workspace_id=parse_id(Prefix.WORKSPACE, workspace) if workspace else None,
+            workspace_id=id_in_path(Prefix.WORKSPACE, workspace) if workspace else None,
             workspace_role=role if workspace else None,
         )
 
@@ -168,9 +170,9 @@ class KeyForm(PlainForm):
         return NewKey(
             name=data["name"],
             scopes=data["actions"] if data["reach"] == SINGLE else [data["reach"]],
-            workspace_id=parse_id(Prefix.WORKSPACE, workspace) if workspace else None,
+            workspace_id=id_in_path(Prefix.WORKSPACE, workspace) if workspace else None,
             lifetime_days=data["lifetime_days"],
-            service_account_id=parse_id(Prefix.USER, owner) if owner else None,
+            service_account_id=id_in_path(Prefix.USER, owner) if owner else None,
         )
 
 
@@ -205,9 +207,9 @@ class AuditForm(PlainForm):
     )
     about = forms.CharField(required=False, max_length=64, widget=forms.HiddenInput)
 
-    def __init__(self, actors: Iterable[tuple[str, UUID | None, str]], *args: Any, **kwargs: Any):
+    def __init__(self, actors: Iterable[AuditActor], *args: Any, **kwargs: Any):
         super().__init__(*args, auto_id="audit-%s", **kwargs)
-        known = [(actor_value(kind, pk), name) for kind, pk, name in actors]
+        known = [(actor_value(actor), actor.name) for actor in actors]
         _choose(self, "who", [("", "Anyone"), *known])
 
     def clean(self) -> dict[str, Any]:
@@ -223,11 +225,11 @@ class AuditForm(PlainForm):
     def query(self, zone: tzinfo) -> AuditQuery:
         """Days are the reader's; the last one is within."""
         data = self.cleaned_data
-        kind, _, actor = data["who"].partition(":")
+        actor_id = asked_actor(data["who"])
         since, until = data["since"], data["until"]
         return AuditQuery(
-            actor_kind=ActorKind(kind) if kind else None,
-            actor_id=UUID(actor) if actor else None,
+            actor_kind=ActorKind.SERVER if data["who"] and actor_id is None else None,
+            actor_id=actor_id,
             action=AuditAction(data["what"]) if data["what"] else None,
             since=datetime.combine(since, time.min, zone) if since else None,
             until=datetime.combine(until + timedelta(days=1), time.min, zone) if until else None,
@@ -235,8 +237,19 @@ class AuditForm(PlainForm):
         )
 
 
-def actor_value(kind: str, actor_id: UUID | None) -> str:
-    return f"{kind}:{actor_id.hex if actor_id else ''}"
+def actor_value(actor: AuditActor) -> str:
+    """A person is one, whether they act as a member or at /admin/."""
+    if actor.id is None:
+        return SERVER
+    return f"{'key' if actor.kind is ActorKind.KEY else 'user'}:{actor.id.hex}"
+
+
+def asked_actor(value: str) -> UUID | None:
+    """None for the server, for anyone, and for what names nobody."""
+    try:
+        return UUID(hex=value.partition(":")[2])
+    except ValueError:
+        return None
 
 
 def role_choices(tenant: Tenant, *, is_person: bool = True) -> Choices:

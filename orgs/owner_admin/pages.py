@@ -76,7 +76,7 @@ def page_of(request: HttpRequest, rows: QuerySet[Row]) -> Page[Row]:
     return Paginator(rows, ROWS_A_PAGE).get_page(request.GET.get("page", "1")[:9])
 
 
-def attempt(form: PlainForm, act: Callable[[], Result]) -> Result | None:
+def submit(form: PlainForm, act: Callable[[], Result]) -> Result | None:
     """What a service says no with stands at the form's field. NotFound remains one."""
     try:
         return act()
@@ -101,7 +101,7 @@ class SentBefore(Exception):
 
 
 def make_once(request: HttpRequest, form: PlainForm, act: Callable[[], Result]) -> Result | None:
-    """`attempt`, and no second time for the same form, however often and at whatever moments it
+    """`submit`, and no second time for the same form, however often and at whatever moments it
     is sent: a reload must not make a second key, which nobody asked for, and cannot show the first
     one's secret again. Raises SentBefore.
     """
@@ -110,7 +110,7 @@ def make_once(request: HttpRequest, form: PlainForm, act: Callable[[], Result]) 
         raise SentBefore
     made = None
     try:
-        made = attempt(form, act)
+        made = submit(form, act)
     finally:
         if made is None:
             forget_try(claim)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from orgs.models import AuditEntry
@@ -20,7 +21,11 @@ WORKSPACE_ROLE_WORDS: Mapping[WorkspaceRole, str] = {
     WorkspaceRole.ADMINISTRATOR: "Administrator",
 }
 ACTION_WORDS: Mapping[AuditAction, str] = {
+    AuditAction.ORGANIZATION_CREATED: "made organization",
     AuditAction.ORGANIZATION_UPDATED: "changed settings of",
+    AuditAction.ORGANIZATION_REMOVED: "removed organization",
+    AuditAction.USER_UPDATED: "changed the login of",
+    AuditAction.USER_REMOVED: "removed the login of",
     AuditAction.MEMBER_ADDED: "added member",
     AuditAction.MEMBER_ROLE_CHANGED: "changed role of",
     AuditAction.MEMBER_REMOVED: "removed member",
@@ -29,6 +34,8 @@ ACTION_WORDS: Mapping[AuditAction, str] = {
     AuditAction.INVITATION_REVOKED: "revoked invitation of",
     AuditAction.INVITATION_ACCEPTED: "accepted invitation",
     AuditAction.WORKSPACE_CREATED: "made workspace",
+    AuditAction.WORKSPACE_UPDATED: "changed workspace",
+    AuditAction.WORKSPACE_REMOVED: "removed workspace",
     AuditAction.WORKSPACE_MEMBER_ADDED: "added workspace member",
     AuditAction.WORKSPACE_MEMBER_ROLE_CHANGED: "changed workspace role of",
     AuditAction.WORKSPACE_MEMBER_REMOVED: "removed workspace member",
@@ -37,9 +44,25 @@ ACTION_WORDS: Mapping[AuditAction, str] = {
     AuditAction.KEY_CREATED: "made key",
     AuditAction.KEY_ROTATED: "rotated key",
     AuditAction.KEY_REVOKED: "revoked key",
+    AuditAction.PROVIDER_CREATED: "connected provider",
+    AuditAction.PROVIDER_UPDATED: "changed provider",
+    AuditAction.PROVIDER_REMOVED: "removed provider",
+    AuditAction.MODEL_CREATED: "added model",
+    AuditAction.MODEL_UPDATED: "changed model",
+    AuditAction.MODEL_REMOVED: "removed model",
+    AuditAction.AGENT_CREATED: "made agent",
+    AuditAction.AGENT_UPDATED: "changed agent",
+    AuditAction.AGENT_REMOVED: "removed agent",
+    AuditAction.SESSION_READ: "read session",
     AuditAction.AUDIT_EXPORTED: "exported the audit log of",
 }
-FIELD_WORDS: Mapping[str, str] = {"allows_private_sessions": "Only me", "prefix": "begins with"}
+FIELD_WORDS: Mapping[str, str] = {
+    "allows_private_sessions": "Only me",
+    "expires_at": "expires",
+    "old_key_ends_at": "the old key ends",
+    "prefix": "begins with",
+    "workspace_role": "role in the workspace",
+}
 
 
 def label_of(action: AuditAction) -> str:
@@ -54,11 +77,20 @@ def say_action(entry: AuditEntry) -> str:
 
 
 def say_changes(entry: AuditEntry) -> list[dict[str, str]]:
+    said = (
+        (field, _say(field, old), _say(field, new)) for field, (old, new) in entry.changes.items()
+    )
     return [
-        {"field": FIELD_WORDS.get(field, field), "old": say_value(old), "new": say_value(new)}
-        for field, (old, new) in entry.changes.items()
-        if say_value(old) or say_value(new)
+        {"field": FIELD_WORDS.get(field, field.replace("_", " ")), "old": old, "new": new}
+        for field, old, new in said
+        if old or new
     ]
+
+
+def _say(field: str, value: Any) -> str:
+    if field.endswith("_at") and isinstance(value, str):
+        return f"{datetime.fromisoformat(value):%Y-%m-%d %H:%M} UTC"
+    return say_value(value)
 
 
 def say_value(value: Any) -> str:

@@ -4,16 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from typing import Any, TypeAlias
 from uuid import UUID
 
 from core import whence
+from core.clock import rfc3339
 from orgs.access import Access, PrincipalKind
 from orgs.models import ApiKey, Invitation, Organization, User, Workspace
 from orgs.models.audit import ActorKind, AuditAction, AuditEntry
 
 SERVER_NAME = "the server"
 Changes = Mapping[str, tuple[Any, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """Who is signed in at /admin/: has no access to the organization, and acts on its rows."""
+
+    id: UUID
+    name: str
+
+
+# None: the server itself.
+Actor: TypeAlias = Access | Operator | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,19 +48,15 @@ def target_of(row: Organization | Workspace | User | ApiKey | Invitation) -> Tar
 
 def record(
     *,
-    access: Access | None,
+    access: Actor,
     organization_id: UUID,
     action: AuditAction,
     target: Target,
     changes: Changes | None = None,
     workspace_id: UUID | None = None,
 ) -> AuditEntry:
-    """`access` None: the server itself did it. `changes`: field → (old, new), JSON-ready."""
-    kind, actor_id, name = ActorKind.SERVER, None, SERVER_NAME
-    if access is not None:
-        is_person = access.principal.kind is PrincipalKind.USER
-        kind = ActorKind.USER if is_person else ActorKind.KEY
-        actor_id, name = access.principal.id, access.principal.name
+    """`changes`: field → (old, new), JSON-ready."""
+    kind, actor_id, name = _named(access)
     came = whence.present()
     return AuditEntry.objects.create(
         organization_id=organization_id,
@@ -62,3 +72,18 @@ def record(
         address=came.address[:64],
         request_id=came.request_id[:64],
     )
+
+
+def time_of(moment: datetime | None) -> str | None:
+    """To the second: what people read."""
+    return rfc3339(moment.replace(microsecond=0)) if moment else None
+
+
+def _named(actor: Actor) -> tuple[ActorKind, UUID | None, str]:
+    if actor is None:
+        return ActorKind.SERVER, None, SERVER_NAME
+    if isinstance(actor, Operator):
+        return ActorKind.OPERATOR, actor.id, actor.name
+    is_person = actor.principal.kind is PrincipalKind.USER
+    kind = ActorKind.USER if is_person else ActorKind.KEY
+    return kind, actor.principal.id, actor.principal.name

@@ -1,7 +1,7 @@
 """What the server itself does: organizations, people and memberships come to be.
 
-Commands of the operator and the demo call this; no request does. There is no access to ask, and
-the audit log names the server.
+Commands, the demo and the operators' admin call this. There is no access to ask, and the audit log
+names the server, or the operator (`by`).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from orgs.models.audit import AuditAction
 from orgs.roles import OrganizationRole, WorkspaceKind, WorkspaceRole
 from orgs.services import audit
 from orgs.services.epochs import bump_access_epoch
+from orgs.services.holding import lock_organization
 
 
 def create_user(*, email: str, name: str, password: str) -> User:
@@ -43,6 +44,13 @@ def create_organization(*, name: str, owner: User) -> Organization:
         organization=organization, user=owner, role=OrganizationRole.OWNER
     )
     create_personal_workspace(organization=organization, person=owner)
+    audit.record(
+        access=None,
+        organization_id=organization.pk,
+        action=AuditAction.ORGANIZATION_CREATED,
+        target=audit.target_of(organization),
+        changes={"owner": (None, audit.target_of(owner).name)},
+    )
     return organization
 
 
@@ -51,6 +59,7 @@ def create_workspace(*, organization: Organization, name: str, administrator: Us
     """A shared workspace, with one administrator. Raises NotFound for an outsider."""
     if not organization.memberships.filter(user=administrator).exists():
         raise NotFound
+    lock_organization(organization_id=organization.pk)
     workspace = Workspace.objects.create(organization=organization, name=name)
     WorkspaceMembership.objects.create(
         workspace=workspace, user=administrator, role=WorkspaceRole.ADMINISTRATOR
@@ -61,6 +70,7 @@ def create_workspace(*, organization: Organization, name: str, administrator: Us
         workspace_id=workspace.pk,
         action=AuditAction.WORKSPACE_CREATED,
         target=audit.target_of(workspace),
+        changes={"administrator": (None, administrator.name)},
     )
     bump_access_epoch(organization_id=organization.pk)
     return workspace
@@ -78,36 +88,52 @@ def create_personal_workspace(*, organization: Organization, person: User) -> Wo
 
 @transaction.atomic
 def add_organization_member(
-    *, organization: Organization, user: User, role: OrganizationRole
+    *,
+    organization: Organization,
+    user: User,
+    role: OrganizationRole,
+    by: audit.Operator | None = None,
 ) -> OrganizationMembership:
     """Set, not toggled: an existing member gets the role."""
+    lock_organization(organization_id=organization.pk)
+    old = organization.memberships.filter(user=user).values_list("role", flat=True).first()
     membership = join_organization(organization=organization, user=user, role=role)
-    audit.record(
-        access=None,
-        organization_id=organization.pk,
-        action=AuditAction.MEMBER_ADDED,
-        target=audit.target_of(user),
-        changes={"role": (None, role)},
-    )
+    if old != role:
+        audit.record(
+            access=by,
+            organization_id=organization.pk,
+            action=AuditAction.MEMBER_ROLE_CHANGED if old else AuditAction.MEMBER_ADDED,
+            target=audit.target_of(user),
+            changes={"role": (old, role)},
+        )
     return membership
 
 
 @transaction.atomic
 def add_workspace_member(
-    *, workspace: Workspace, user: User, role: WorkspaceRole
+    *,
+    workspace: Workspace,
+    user: User,
+    role: WorkspaceRole,
+    by: audit.Operator | None = None,
 ) -> WorkspaceMembership:
     """Set, not toggled. Raises NotFound for a person outside the organization."""
+    lock_organization(organization_id=workspace.organization_id)
     if not workspace.organization.memberships.filter(user=user).exists():
         raise NotFound
+    old = workspace.memberships.filter(user=user).values_list("role", flat=True).first()
     membership = join_workspace(workspace=workspace, user=user, role=role)
-    audit.record(
-        access=None,
-        organization_id=workspace.organization_id,
-        workspace_id=workspace.pk,
-        action=AuditAction.WORKSPACE_MEMBER_ADDED,
-        target=audit.target_of(user),
-        changes={"role": (None, role)},
-    )
+    if old != role:
+        audit.record(
+            access=by,
+            organization_id=workspace.organization_id,
+            workspace_id=workspace.pk,
+            action=AuditAction.WORKSPACE_MEMBER_ROLE_CHANGED
+            if old
+            else AuditAction.WORKSPACE_MEMBER_ADDED,
+            target=audit.target_of(user),
+            changes={"role": (old, role)},
+        )
     return membership
 
 

@@ -7,6 +7,7 @@ that waited for a change of its own caller's rights must not go by what they wer
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from uuid import UUID
 
 from core.errors import Conflict, Forbidden, NotFound
@@ -24,13 +25,24 @@ from orgs.roles import (
 )
 
 
+def lock_organization(*, organization_id: UUID) -> Organization | None:
+    """The row alone, without asking anybody's access."""
+    rows = Organization.objects.select_for_update(no_key=True)
+    return rows.filter(pk=organization_id).first()
+
+
+def lock_organizations(*, organization_ids: Collection[UUID]) -> list[UUID]:
+    """Those that there are, in one order, so that two who want the same wait for no more."""
+    rows = Organization.objects.select_for_update(no_key=True)
+    return [row.pk for row in rows.filter(pk__in=organization_ids).order_by("pk")]
+
+
 def hold_organization(
     *, access: Access, organization_id: UUID, action: OrganizationAction
 ) -> tuple[Organization, Access]:
     """The row, and what the caller may do now. Raises NotFound, Forbidden."""
     access.require_in(action, organization_id)
-    held = Organization.objects.select_for_update(no_key=True)
-    organization = held.filter(pk=organization_id).first()
+    organization = lock_organization(organization_id=organization_id)
     present = refresh(access)
     if organization is None or present is None:
         raise NotFound
@@ -75,7 +87,7 @@ def hold_shared_workspace(
     if found is None:
         raise NotFound
     _require_manages(access, found, leaving)
-    Organization.objects.select_for_update(no_key=True).get(pk=found.organization_id)
+    lock_organization(organization_id=found.organization_id)
     present = refresh(access)
     workspace = rows.select_for_update(no_key=True).first()
     if present is None or workspace is None:

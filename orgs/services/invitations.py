@@ -22,12 +22,11 @@ from orgs.models.audit import AuditAction
 from orgs.models.invitation import OPEN
 from orgs.principals import access_of, digest_secret
 from orgs.roles import OrganizationAction, OrganizationRole, WorkspaceKind, WorkspaceRole
+from orgs.selectors.invitations import find_invitation
 from orgs.services import audit, founding
-from orgs.services.holding import hold_organization
+from orgs.services.holding import hold_organization, lock_organization
 from orgs.services.passwords import require_password
 from orgs.services.validation import require_email, require_name
-
-TOKEN_MAX_LENGTH = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,8 @@ def create_invitation(
     if organization.memberships.filter(user__email__iexact=email).exists():
         raise Conflict("already_member", f"{email} belongs to the organization already.")
     workspace = _workspace_of(organization, new)
-    organization.invitations.filter(OPEN, email__iexact=email).update(revoked_at=now())
+    for replaced in organization.invitations.filter(OPEN, email__iexact=email):
+        _revoke(access, replaced)
     token = secrets.token_urlsafe(32)
     invitation = Invitation.objects.create(
         organization=organization,
@@ -78,7 +78,7 @@ def create_invitation(
         workspace_id=workspace.pk if workspace else None,
         action=AuditAction.INVITATION_CREATED,
         target=audit.target_of(invitation),
-        changes={"role": (None, new.role)},
+        changes=_told_of_new(invitation),
     )
     return invitation, token
 
@@ -96,25 +96,7 @@ def revoke_invitation(*, access: Access, organization_id: UUID, invitation_id: U
         raise Conflict("invitation_accepted", "It was accepted; remove the member instead.")
     if invitation.revoked_at is not None:
         return
-    invitation.revoked_at = now()
-    invitation.save(update_fields=["revoked_at"])
-    audit.record(
-        access=access,
-        organization_id=organization_id,
-        action=AuditAction.INVITATION_REVOKED,
-        target=audit.target_of(invitation),
-    )
-
-
-def find_invitation(*, token: str) -> Invitation | None:
-    """The open invitation with this token, whoever holds it. None for a dead one, whatever the
-    reason: a link tells nothing of an organization that it does not lead into.
-    """
-    if not token.isascii() or not token.isprintable() or len(token) > TOKEN_MAX_LENGTH:
-        return None
-    rows = Invitation.objects.select_related("organization", "workspace", "invited_by")
-    invitation = rows.filter(digest=digest_secret(token)).first()
-    return invitation if invitation and invitation.is_open and _stands(invitation) else None
+    _revoke(access, invitation)
 
 
 @transaction.atomic
@@ -165,13 +147,28 @@ def _workspace_of(organization: Organization, new: NewInvitation) -> Workspace |
     return workspace
 
 
-def _stands(invitation: Invitation) -> bool:
-    """Whether who sent it might still do so: nobody stays in who was let in by a removed admin."""
-    sender = access_of(user_id=invitation.invited_by_id, key_id=None)
-    action = OrganizationAction.MANAGE
-    if invitation.role == OrganizationRole.OWNER:
-        action = OrganizationAction.OWN
-    return sender is not None and sender.may_in(action, invitation.organization_id)
+def _revoke(access: Access, invitation: Invitation) -> None:
+    invitation.revoked_at = now()
+    invitation.save(update_fields=["revoked_at"])
+    audit.record(
+        access=access,
+        organization_id=invitation.organization_id,
+        workspace_id=invitation.workspace_id,
+        action=AuditAction.INVITATION_REVOKED,
+        target=audit.target_of(invitation),
+        changes={name: (value, None) for name, value in _offered(invitation).items()},
+    )
+
+
+def _told_of_new(invitation: Invitation) -> audit.Changes:
+    offered = _offered(invitation) | {"expires_at": audit.time_of(invitation.expires_at)}
+    return {name: (None, value) for name, value in offered.items()}
+
+
+def _offered(invitation: Invitation) -> dict[str, str | None]:
+    if not invitation.workspace_role:
+        return {"role": invitation.role}
+    return {"role": invitation.role, "workspace_role": invitation.workspace_role}
 
 
 def _hold(token: str) -> Invitation:
@@ -179,7 +176,7 @@ def _hold(token: str) -> Invitation:
     found = find_invitation(token=token)
     if found is None:
         raise NotFound
-    Organization.objects.select_for_update(no_key=True).get(pk=found.organization_id)
+    lock_organization(organization_id=found.organization_id)
     again = find_invitation(token=token)
     if again is None:
         raise NotFound
@@ -187,25 +184,33 @@ def _hold(token: str) -> Invitation:
 
 
 def _join(invitation: Invitation, user: User) -> None:
-    membership = invitation.organization.memberships.filter(user=user).first()
-    if membership is None:
-        founding.join_organization(
-            organization=invitation.organization, user=user, role=OrganizationRole(invitation.role)
-        )
-    if invitation.workspace is not None:
-        founding.join_workspace(
-            workspace=invitation.workspace,
-            user=user,
-            role=WorkspaceRole(invitation.workspace_role),
-        )
+    changes = _join_organization(invitation, user) | _join_workspace(invitation, user)
     invitation.accepted_at, invitation.accepted_by = now(), user
     invitation.save(update_fields=["accepted_at", "accepted_by"])
-    accepting = access_of(user_id=user.pk, key_id=None)
     audit.record(
-        access=accepting,
+        access=access_of(user_id=user.pk, key_id=None),
         organization_id=invitation.organization_id,
         workspace_id=invitation.workspace_id,
         action=AuditAction.INVITATION_ACCEPTED,
         target=audit.target_of(invitation),
-        changes={"role": (None, invitation.role)},
+        changes=changes,
     )
+
+
+def _join_organization(invitation: Invitation, user: User) -> dict[str, tuple[str | None, str]]:
+    """What changed: who belongs already keeps the role."""
+    organization = invitation.organization
+    if organization.memberships.filter(user=user).exists():
+        return {}
+    role = OrganizationRole(invitation.role)
+    founding.join_organization(organization=organization, user=user, role=role)
+    return {"role": (None, role)}
+
+
+def _join_workspace(invitation: Invitation, user: User) -> dict[str, tuple[str | None, str]]:
+    if invitation.workspace is None:
+        return {}
+    place = invitation.workspace.memberships.filter(user=user).first()
+    role = WorkspaceRole(invitation.workspace_role)
+    founding.join_workspace(workspace=invitation.workspace, user=user, role=role)
+    return {"workspace_role": (place.role if place else None, role)}

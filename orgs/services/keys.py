@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
@@ -27,7 +27,7 @@ from orgs.roles import (
 )
 from orgs.services import audit
 from orgs.services.epochs import bump_access_epoch
-from orgs.services.holding import hold_organization
+from orgs.services.holding import hold_organization, lock_organization
 from orgs.services.validation import require_name
 
 
@@ -72,7 +72,7 @@ def create_key(*, access: Access, organization_id: UUID, new: NewKey) -> tuple[A
         workspace_id=key.workspace_id,
         action=AuditAction.KEY_CREATED,
         target=audit.target_of(key),
-        changes={"scopes": (None, list(key.scopes))},
+        changes=_told_of_new(key),
     )
     return key, secret
 
@@ -98,6 +98,7 @@ def rotate_key(
     moment = now()
     if key.revoked_at is not None or (key.expires_at is not None and key.expires_at <= moment):
         raise Conflict("key_is_dead", "It was revoked or has expired; create a new key.")
+    ended_at = key.expires_at
     fresh, secret = issue_key(
         maker=key.created_by,
         name=key.name,
@@ -120,7 +121,7 @@ def rotate_key(
         workspace_id=key.workspace_id,
         action=AuditAction.KEY_ROTATED,
         target=audit.target_of(key),
-        changes={"prefix": (key.prefix, fresh.prefix)},
+        changes=_told_of_rotation(key, fresh, ended_at),
     )
     bump_access_epoch(organization_id=key.organization_id)
     return fresh, secret
@@ -132,14 +133,7 @@ def revoke_key(*, access: Access, key_id: UUID, organization_id: UUID | None = N
     key, access = _hold_key(access, key_id, organization_id)
     if key.revoked_at is not None:
         return
-    revoke_api_key(key=key)
-    audit.record(
-        access=access,
-        organization_id=key.organization_id,
-        workspace_id=key.workspace_id,
-        action=AuditAction.KEY_REVOKED,
-        target=audit.target_of(key),
-    )
+    revoke_api_key(key=key, by=access)
 
 
 @transaction.atomic
@@ -182,13 +176,15 @@ def issue_key(
 
 
 @transaction.atomic
-def revoke_api_key(*, key: ApiKey) -> None:
-    """The server's own door; see `revoke_key`."""
-    ApiKey.objects.filter(pk=key.pk, revoked_at__isnull=True).update(revoked_at=now())
+def revoke_api_key(*, key: ApiKey, by: audit.Actor = None) -> None:
+    """No access is asked: the server's own door, and the operators'; see `revoke_key`."""
+    lock_organization(organization_id=key.organization_id)
+    if ApiKey.objects.filter(pk=key.pk, revoked_at__isnull=True).update(revoked_at=now()):
+        tell_of_revoked(by, key)
     bump_access_epoch(organization_id=key.organization_id)
 
 
-def revoke_keys_of(access: Access, membership: OrganizationMembership) -> None:
+def revoke_keys_of(by: audit.Actor, membership: OrganizationMembership) -> None:
     """All that a member who goes had in the organization: coming back revives none of them."""
     keys = ApiKey.objects.filter(
         organization_id=membership.organization_id,
@@ -196,14 +192,39 @@ def revoke_keys_of(access: Access, membership: OrganizationMembership) -> None:
         revoked_at__isnull=True,
     )
     for key in keys:
-        audit.record(
-            access=access,
-            organization_id=key.organization_id,
-            workspace_id=key.workspace_id,
-            action=AuditAction.KEY_REVOKED,
-            target=audit.target_of(key),
-        )
+        tell_of_revoked(by, key)
     keys.update(revoked_at=now())
+
+
+def tell_of_revoked(by: audit.Actor, key: ApiKey) -> None:
+    audit.record(
+        access=by,
+        organization_id=key.organization_id,
+        workspace_id=key.workspace_id,
+        action=AuditAction.KEY_REVOKED,
+        target=audit.target_of(key),
+        changes={"prefix": (key.prefix, None)},
+    )
+
+
+def _told_of_rotation(key: ApiKey, fresh: ApiKey, ended_at: datetime | None) -> audit.Changes:
+    """`ended_at`: when the old key would have expired."""
+    ends = audit.time_of(ended_at)
+    return {
+        "prefix": (key.prefix, fresh.prefix),
+        "expires_at": (ends, audit.time_of(fresh.expires_at)),
+        "old_key_ends_at": (ends, audit.time_of(key.revoked_at or key.expires_at)),
+    }
+
+
+def _told_of_new(key: ApiKey) -> audit.Changes:
+    owner = key.created_by
+    account = {"service_account": (None, owner.name)} if owner.is_service_account else {}
+    return account | {
+        "prefix": (None, key.prefix),
+        "scopes": (None, list(key.scopes)),
+        "expires_at": (None, audit.time_of(key.expires_at)),
+    }
 
 
 def _hold_key(access: Access, key_id: UUID, organization_id: UUID | None) -> tuple[ApiKey, Access]:
@@ -214,7 +235,7 @@ def _hold_key(access: Access, key_id: UUID, organization_id: UUID | None) -> tup
         raise NotFound
     if not _may_manage(access, found):
         raise NotFound
-    Organization.objects.select_for_update(no_key=True).get(pk=found.organization_id)
+    lock_organization(organization_id=found.organization_id)
     present = refresh(access)
     key = rows.select_for_update(of=("self",)).filter(pk=key_id).first()
     if present is None or key is None or not _may_manage(present, key):

@@ -71,17 +71,26 @@ def remove_organization_member(*, access: Access, organization_id: UUID, user_id
     if membership.user.is_service_account:
         raise Forbidden("not_a_person", "Remove the service account itself, with its keys.")
     require_another_owner(access=access, membership=membership)
-    shared = WorkspaceMembership.objects.filter(
-        workspace__organization_id=organization_id, user_id=user_id
-    )
-    shared.delete()
+    told = AuditAction.MEMBER_LEFT if is_leaving else AuditAction.MEMBER_REMOVED
+    take_out(access, membership, told)
+
+
+def take_out(by: audit.Actor, membership: OrganizationMembership, action: AuditAction) -> None:
+    """Whoever asks holds the organization and has asked whether this may be."""
+    organization_id = membership.organization_id
+    places = WorkspaceMembership.objects.filter(
+        workspace__organization_id=organization_id, user_id=membership.user_id
+    ).select_related("workspace")
+    worked = [f"{place.workspace.name} ({place.role})" for place in places]
+    places.delete()
     membership.delete()
-    revoke_keys_of(access, membership)
+    revoke_keys_of(by, membership)
+    lost = {"workspaces": (worked, None)} if worked else {}
     audit.record(
-        access=access,
+        access=by,
         organization_id=organization_id,
-        action=AuditAction.MEMBER_LEFT if is_leaving else AuditAction.MEMBER_REMOVED,
+        action=action,
         target=audit.target_of(membership.user),
-        changes={"role": (membership.role, None)},
+        changes={"role": (membership.role, None), **lost},
     )
     bump_access_epoch(organization_id=organization_id)

@@ -12,15 +12,14 @@ from django.contrib.auth.tokens import default_token_generator
 from django.core.exceptions import ValidationError
 from django.core.mail import EmailMessage
 from django.db import transaction
-from django.db.models import QuerySet
 from django.template.loader import render_to_string
 
 from core.errors import InvalidInput, NotFound
-from core.ids import InvalidId, Prefix, decode_id
 from core.text import is_storable
 from orgs.access import Access
 from orgs.login_store import SessionStore, announce_ends
 from orgs.models import Login, User
+from orgs.selectors.passwords import find_reset, people
 
 PASSWORD_MAX_CHARACTERS = 1_000
 
@@ -49,7 +48,7 @@ def change_password(*, access: Access, login: SessionStore, current: str, new: s
     if access.user_id is None or kept is None:
         raise NotFound
     with transaction.atomic():
-        user = _people().select_for_update(no_key=True).filter(pk=access.user_id).first()
+        user = people().select_for_update(no_key=True).filter(pk=access.user_id).first()
         if user is None:
             raise NotFound
         if len(current) > PASSWORD_MAX_CHARACTERS or not user.check_password(current):
@@ -69,7 +68,7 @@ def make_reset_mail(*, email: str, origin: str) -> EmailMessage | None:
     """With a link that is good for an hour and for one new password; None where nobody signs in
     with this address. `origin`: of our own pages, as in `https://sederunt.example`.
     """
-    user = _people().filter(email__iexact=email).first()
+    user = people().filter(email__iexact=email).first()
     if user is None or not user.has_usable_password():
         return None
     token = default_token_generator.make_token(user)
@@ -80,15 +79,6 @@ def make_reset_mail(*, email: str, origin: str) -> EmailMessage | None:
     }
     text = render_to_string("mail/password_reset.txt", context)
     return EmailMessage("A new password for Sederunt", text, to=[user.email])
-
-
-def find_reset(*, person: str, token: str) -> User | None:
-    """Whose password this link sets; None for a link that is used, old, or never was."""
-    try:
-        user = _people().filter(pk=decode_id(Prefix.USER, person)).first()
-    except InvalidId:
-        return None
-    return user if user is not None and default_token_generator.check_token(user, token) else None
 
 
 def reset_password(*, person: str, token: str, new: str) -> User:
@@ -105,10 +95,6 @@ def reset_password(*, person: str, token: str, new: str) -> User:
         Login.objects.filter(user=user).delete()
         announce_ends()
     return user
-
-
-def _people() -> QuerySet[User]:
-    return User.objects.filter(is_active=True, service_of__isnull=True)
 
 
 def _set(user: User, password: str) -> None:

@@ -6,7 +6,6 @@ from uuid import UUID
 
 from django.db import transaction
 
-from core.clock import now
 from core.errors import Forbidden, NotFound
 from core.ids import uuid7
 from orgs.access import Access
@@ -16,6 +15,7 @@ from orgs.roles import OrganizationAction, OrganizationRole
 from orgs.services import audit
 from orgs.services.epochs import bump_access_epoch
 from orgs.services.holding import hold_organization, require_may_grant
+from orgs.services.members import take_out
 from orgs.services.validation import require_name
 
 
@@ -68,13 +68,5 @@ def remove_service_account(*, access: Access, organization_id: UUID, account_id:
         raise NotFound
     account.is_active = False
     account.save(update_fields=["is_active"])
-    account.api_keys.filter(revoked_at__isnull=True).update(revoked_at=now())
-    account.workspace_memberships.all().delete()
-    account.organization_memberships.all().delete()
-    audit.record(
-        access=access,
-        organization_id=organization_id,
-        action=AuditAction.SERVICE_ACCOUNT_REMOVED,
-        target=audit.target_of(account),
-    )
-    bump_access_epoch(organization_id=organization_id)
+    membership = organization.memberships.select_related("user").get(user=account)
+    take_out(access, membership, AuditAction.SERVICE_ACCOUNT_REMOVED)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import QuerySet
 
 from core.errors import NotFound
 from orgs.access import Access
 from orgs.models import User, Workspace, WorkspaceMembership
 from orgs.models.audit import AuditAction
-from orgs.roles import Action, OrganizationAction, WorkspaceKind, WorkspaceRole
+from orgs.roles import OrganizationAction, WorkspaceRole
 from orgs.services import audit
 from orgs.services.epochs import bump_access_epoch
 from orgs.services.holding import (
@@ -39,24 +38,10 @@ def create_shared_workspace(*, access: Access, organization_id: UUID, name: str)
         workspace_id=workspace.pk,
         action=AuditAction.WORKSPACE_CREATED,
         target=audit.target_of(workspace),
+        changes={"administrator": (None, access.principal.name)} if access.user_id else None,
     )
     bump_access_epoch(organization_id=organization_id)
     return workspace
-
-
-def list_workspace_members(*, access: Access, workspace_id: UUID) -> QuerySet[WorkspaceMembership]:
-    """For whoever reads there, or manages the organization. Raises NotFound, Forbidden."""
-    rows = WorkspaceMembership.objects.filter(
-        workspace_id=workspace_id, workspace__kind=WorkspaceKind.SHARED
-    )
-    if not access.may(Action.WORKSPACE_READ, workspace_id):
-        managed = access.organizations_with(OrganizationAction.MANAGE)
-        there = Workspace.objects.filter(pk=workspace_id, organization_id__in=managed)
-        if not there.filter(kind=WorkspaceKind.SHARED).exists():
-            if workspace_id not in access.grants:
-                raise NotFound
-            access.require(Action.WORKSPACE_READ, workspace_id)
-    return rows.select_related("user").order_by("user_id")
 
 
 @transaction.atomic
@@ -105,13 +90,19 @@ def remove_workspace_member(*, access: Access, workspace_id: UUID, user_id: UUID
     found = workspace.memberships.select_related("user").filter(user_id=user_id).first()
     if found is None:
         raise NotFound
-    found.delete()
+    take_out_of_workspace(access, found)
+
+
+def take_out_of_workspace(by: audit.Actor, place: WorkspaceMembership) -> None:
+    """Whoever asks holds the organization and has asked whether this may be."""
+    organization_id = place.workspace.organization_id
+    place.delete()
     audit.record(
-        access=access,
-        organization_id=workspace.organization_id,
-        workspace_id=workspace_id,
+        access=by,
+        organization_id=organization_id,
+        workspace_id=place.workspace_id,
         action=AuditAction.WORKSPACE_MEMBER_REMOVED,
-        target=audit.target_of(found.user),
-        changes={"role": (found.role, None)},
+        target=audit.target_of(place.user),
+        changes={"role": (place.role, None)},
     )
-    bump_access_epoch(organization_id=workspace.organization_id)
+    bump_access_epoch(organization_id=organization_id)

@@ -12,7 +12,8 @@ from core.api.reader import theme
 from core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from orgs.models import Invitation, User
 from orgs.principals import access_for_user
-from orgs.services.invitations import accept_as_member, accept_as_newcomer, find_invitation
+from orgs.selectors.invitations import find_invitation
+from orgs.services.invitations import accept_as_member, accept_as_newcomer
 from orgs.services.validation import NAME_MAX_CHARACTERS
 
 HOME = "/"

@@ -17,7 +17,8 @@ from core.api.origin import origin_of
 from core.api.reader import theme
 from core.errors import InvalidInput, NotFound, Unavailable
 from core.mail import has_mail_server, send_later
-from orgs.services.passwords import find_reset, make_reset_mail, reset_password
+from orgs.selectors.passwords import find_reset
+from orgs.services.passwords import make_reset_mail, reset_password
 from orgs.web import throttle
 from orgs.web.views import posted_email
 

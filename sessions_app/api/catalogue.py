@@ -12,7 +12,8 @@ from rest_framework.response import Response
 from catalog.models import Model
 from catalog.selectors import list_models, model_ref
 from core.api.pagination import NoQuery, PageQuery, page_json, page_of, read_query, read_shape
-from core.api.views import ApiView, id_in_path
+from core.api.paths import id_in_path
+from core.api.views import ApiView
 from core.ids import Prefix, encode_id
 from orgs import principals
 from orgs.access import WorkspaceGrant

@@ -9,7 +9,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from core.api.pagination import NoQuery, page_json, read_query, read_shape
-from core.api.views import ApiView, id_in_path
+from core.api.paths import id_in_path
+from core.api.views import ApiView
 from core.ids import Prefix
 from orgs.api.authentication import access_of
 from sessions_app import wire

@@ -7,7 +7,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from core.api.pagination import NoQuery, page_json, read_query
-from core.api.views import ApiView, id_in_path
+from core.api.paths import id_in_path
+from core.api.views import ApiView
 from core.cursors import decode_cursor, encode_cursor
 from core.errors import InvalidInput
 from core.ids import Prefix

@@ -205,7 +205,8 @@ class Session(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.title or self.public_id
+        """Never its title: lists of what hangs on what show this to operators."""
+        return self.public_id
 
     @property
     def public_id(self) -> str:

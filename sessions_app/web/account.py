@@ -7,16 +7,18 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET, require_POST
 
 from core import whence
+from core.api.paths import id_in_path
 from core.errors import InvalidInput
 from core.ids import Prefix
 from orgs.access import Access
 from orgs.login_store import SessionStore
 from orgs.models import User
-from orgs.services.logins import end_login, end_logins, list_logins
+from orgs.selectors.logins import list_logins
+from orgs.services.logins import end_login, end_logins
 from orgs.services.passwords import change_password
 from orgs.web import throttle
 from orgs.web.devices import device_of
-from sessions_app.web.shell import for_people, parse_id, theme, zone
+from sessions_app.web.shell import for_people, theme, zone
 
 # Whoever sits before it: counted apart from what strangers guess elsewhere.
 OPEN_PAGE = "an open page"
@@ -36,7 +38,7 @@ def account(request: HttpRequest, *, access: Access) -> HttpResponseBase:
 @require_POST
 @for_people
 def sign_out_one(request: HttpRequest, login: str, *, access: Access) -> HttpResponseBase:
-    login_id = parse_id(Prefix.LOGIN, login)
+    login_id = id_in_path(Prefix.LOGIN, login)
     is_this = login_id == _login(request).find_id()
     end_login(access=access, login_id=login_id)
     return HttpResponseRedirect("/sign-in/" if is_this else "/account/?done=ended")

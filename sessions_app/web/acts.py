@@ -9,6 +9,7 @@ import orjson
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.views.decorators.http import require_GET, require_POST
 
+from core.api.paths import id_in_path
 from core.clock import rfc3339
 from core.errors import InvalidInput
 from core.ids import Prefix, encode_id
@@ -32,7 +33,7 @@ from sessions_app.streaming.positions import parse_position
 from sessions_app.tree import count_archived_below
 from sessions_app.web.live import LiveRenderer
 from sessions_app.web.pages import find_session
-from sessions_app.web.shell import done, for_people, parse_id, posted_number
+from sessions_app.web.shell import done, for_people, posted_number
 
 LIVE_EVENTS = 500
 
@@ -41,7 +42,7 @@ LIVE_EVENTS = 500
 @for_people
 def begin(request: HttpRequest, workspace: str, *, access: Access) -> HttpResponseBase:
     """A new session with its first prompt."""
-    workspace_id = parse_id(Prefix.WORKSPACE, workspace)
+    workspace_id = id_in_path(Prefix.WORKSPACE, workspace)
     text = request.POST.get("text", "")
     _require_text(text)
     revision = posted_number(request, "draft_revision")
@@ -168,7 +169,7 @@ def session_draft(request: HttpRequest, session: str, *, access: Access) -> Http
 @require_POST
 @for_people
 def workspace_draft(request: HttpRequest, workspace: str, *, access: Access) -> HttpResponseBase:
-    return _save_draft(request, access, parse_id(Prefix.WORKSPACE, workspace), None)
+    return _save_draft(request, access, id_in_path(Prefix.WORKSPACE, workspace), None)
 
 
 @require_GET

@@ -6,6 +6,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from core.api.paths import id_in_path
 from core.errors import InvalidInput
 from core.ids import Prefix, encode_id
 from orgs.access import Access
@@ -27,7 +28,6 @@ from sessions_app.web.regions import session_context
 from sessions_app.web.shell import (
     done,
     for_people,
-    parse_id,
     posted_number,
     shell,
     theme,
@@ -69,7 +69,7 @@ def visibility(request: HttpRequest, session: str, *, access: Access) -> HttpRes
 def retry(request: HttpRequest, session: str, *, access: Access) -> HttpResponseBase:
     """The failed turn that the form names, once more."""
     row = find_session(access, session)
-    turn_id = parse_id(Prefix.TURN, request.POST.get("turn", ""))
+    turn_id = id_in_path(Prefix.TURN, request.POST.get("turn", ""))
     receipt = retry_turn(access=access, session_id=row.pk, turn_id=turn_id)
     turn = encode_id(Prefix.TURN, receipt.turn_id) if receipt.turn_id else ""
     return done(request, f"/s/{session}/#end", turn=turn)
@@ -147,7 +147,7 @@ def _queued(request: HttpRequest, access: Access, session: str, turn: str) -> Qu
         raise InvalidInput(
             "field_required", "Say which version of the queue you saw.", param="expected_version"
         )
-    return QueuedTurn(row.pk, parse_id(Prefix.TURN, turn), version)
+    return QueuedTurn(row.pk, id_in_path(Prefix.TURN, turn), version)
 
 
 def _what_ends(ends: Ends) -> list[str]:

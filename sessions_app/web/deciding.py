@@ -15,6 +15,7 @@ from django.middleware.csrf import get_token
 from django.shortcuts import render
 from django.views.decorators.http import require_GET, require_POST
 
+from core.api.paths import id_in_path
 from core.errors import DomainError, InvalidInput, TooLarge
 from core.ids import InvalidId, Prefix, encode_id, parse_event_id
 from orgs.access import Access
@@ -33,7 +34,6 @@ from sessions_app.web.shell import (
     done,
     find_home,
     for_people,
-    parse_id,
     shell,
     wants_fragment,
     wants_json,
@@ -162,5 +162,5 @@ def _back(request: HttpRequest, session: str, event: str) -> str:
     if place == "inbox":
         return "/inbox/"
     if place:  # the page of a session above, whose dock had the card
-        return f"/s/{encode_id(Prefix.SESSION, parse_id(Prefix.SESSION, place))}/#end"
+        return f"/s/{encode_id(Prefix.SESSION, id_in_path(Prefix.SESSION, place))}/#end"
     return f"/s/{session}/#{ask_key(event)}"

@@ -7,6 +7,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.http import require_POST
 
+from core.api.paths import id_in_path
 from core.ids import Prefix
 from orgs.access import Access
 from orgs.roles import Action
@@ -15,7 +16,7 @@ from sessions_app.selectors import find_fork_source, list_forks
 from sessions_app.services.forking import ForkRequest, fork_session
 from sessions_app.web.naming import display_title, note_first_words
 from sessions_app.web.regions import may
-from sessions_app.web.shell import done, for_people, parse_id, posted_number
+from sessions_app.web.shell import done, for_people, posted_number
 
 FORKS_SHOWN = 5
 
@@ -30,7 +31,7 @@ def fork(request: HttpRequest, session: str, *, access: Access) -> HttpResponseB
         include=before is None,
         keep_draft=before is not None,
     )
-    session_id = parse_id(Prefix.SESSION, session)
+    session_id = id_in_path(Prefix.SESSION, session)
     made = fork_session(access=access, session_id=session_id, fork=wanted)
     return done(request, f"/s/{made.public_id}/#end", session=made.public_id)
 

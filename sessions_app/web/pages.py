@@ -11,6 +11,7 @@ from django.middleware.csrf import get_token
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
+from core.api.paths import id_in_path
 from core.errors import NotFound
 from core.ids import Prefix, encode_id
 from orgs.access import Access
@@ -29,7 +30,6 @@ from sessions_app.web.shell import (
     administered,
     find_home,
     for_people,
-    parse_id,
     remember_workspace,
     shell,
     theme,
@@ -62,7 +62,7 @@ def workspace(
     request: HttpRequest, workspace: str, *, access: Access, screen: str = "list"
 ) -> HttpResponseBase:
     """The list of sessions, and a composer that begins a new one."""
-    workspace_id = parse_id(Prefix.WORKSPACE, workspace)
+    workspace_id = id_in_path(Prefix.WORKSPACE, workspace)
     context = shell(request, access, workspace_id)
     draft = None
     context["offers_private"] = selectors.allows_private(access=access, workspace_id=workspace_id)
@@ -77,7 +77,7 @@ def workspace(
 @for_people
 def sidebar(request: HttpRequest, workspace: str, *, access: Access) -> HttpResponseBase:
     """The groups alone: what a page reads again after it was away."""
-    workspace_id = parse_id(Prefix.WORKSPACE, workspace)
+    workspace_id = id_in_path(Prefix.WORKSPACE, workspace)
     _require_reader(access, workspace_id)
     groups = list_groups(access=access, workspace_id=workspace_id, zone=zone(request))
     context = {"groups": groups, "zone": zone(request), "workspace": {"id": workspace}}
@@ -88,7 +88,7 @@ def sidebar(request: HttpRequest, workspace: str, *, access: Access) -> HttpResp
 @for_people
 def group(request: HttpRequest, workspace: str, group: str, *, access: Access) -> HttpResponseBase:
     """More of one group: rows for the script, a page of its own for a plain link."""
-    workspace_id = parse_id(Prefix.WORKSPACE, workspace)
+    workspace_id = id_in_path(Prefix.WORKSPACE, workspace)
     _require_reader(access, workspace_id)
     found = load_group(
         access=access,
@@ -108,7 +108,7 @@ def group(request: HttpRequest, workspace: str, group: str, *, access: Access) -
 @for_people
 def archived(request: HttpRequest, workspace: str, *, access: Access) -> HttpResponseBase:
     """Most recently archived first, whatever their activity."""
-    workspace_id = parse_id(Prefix.WORKSPACE, workspace)
+    workspace_id = id_in_path(Prefix.WORKSPACE, workspace)
     context = shell(request, access, workspace_id)
     query = SessionQuery(
         workspace_id=workspace_id,
@@ -193,7 +193,7 @@ def event_text(request: HttpRequest, session: str, seq: int, *, access: Access) 
 
 
 def find_session(access: Access, public_id: str) -> Session:
-    session_id = parse_id(Prefix.SESSION, public_id)
+    session_id = id_in_path(Prefix.SESSION, public_id)
     return selectors.get_session(access=access, session_id=session_id)
 
 

@@ -23,7 +23,7 @@ from django.views.decorators.cache import never_cache
 from core.api.errors import problem_of
 from core.api.reader import theme, zone
 from core.errors import DomainError, Forbidden, NotFound
-from core.ids import InvalidId, Prefix, decode_id, encode_id
+from core.ids import Prefix, encode_id
 from orgs.access import Access
 from orgs.models import Organization
 from orgs.principals import access_for_user
@@ -60,14 +60,6 @@ def wants_json(request: HttpRequest) -> bool:
 
 def wants_fragment(request: HttpRequest) -> bool:
     return request.headers.get("X-Fragment") == "1"
-
-
-def parse_id(prefix: Prefix, text: str) -> UUID:
-    """An address that names nothing: NotFound."""
-    try:
-        return decode_id(prefix, text)
-    except InvalidId:
-        raise NotFound from None
 
 
 def posted_number(request: HttpRequest, name: str) -> int | None:

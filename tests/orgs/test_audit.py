@@ -45,6 +45,12 @@ def test_a_key_acts_under_its_own_name_and_the_server_under_none_of_a_person(cas
     assert (by_server.actor_kind, by_server.actor_id, by_server.address) == ("server", None, "")
 
 
+def test_an_organization_begins_with_a_line(cast: Cast) -> None:
+    line = AuditEntry.objects.filter(organization_id=cast.organization.pk).earliest("at")
+    assert line.action == AuditAction.ORGANIZATION_CREATED
+    assert line.changes == {"owner": [None, f"Ada Moreau <{cast.owner.email}>"]}
+
+
 def test_a_line_cannot_be_changed_or_removed(cast: Cast) -> None:
     line = promote(cast, "owner")
     with pytest.raises(IntegrityError, match="append-only"), transaction.atomic():

@@ -15,12 +15,13 @@ from core.errors import Conflict, DomainError, Forbidden, InvalidInput, NotFound
 from orgs.models import AuditEntry, Invitation, User
 from orgs.principals import access_for_user
 from orgs.roles import Action, OrganizationRole, WorkspaceRole
+from orgs.selectors.invitations import find_invitation
+from orgs.services import audit, founding
 from orgs.services.invitations import (
     NewInvitation,
     accept_as_member,
     accept_as_newcomer,
     create_invitation,
-    find_invitation,
     revoke_invitation,
 )
 from orgs.services.members import remove_organization_member, set_organization_role
@@ -52,6 +53,45 @@ def test_a_newcomer_gets_a_login_a_role_and_a_workspace(cast: Cast) -> None:
     assert made.accepted_by == user
     line = AuditEntry.objects.latest("at")
     assert (line.action, line.actor_name) == ("invitation.accepted", "Greta Olsen")
+    assert line.changes == {"role": [None, "member"], "workspace_role": [None, "member"]}
+
+
+def test_lines_say_what_was_offered_and_what_was_taken_back(cast: Cast) -> None:
+    made, _ = invite(cast, workspace_id=cast.workspace.pk, workspace_role=WorkspaceRole.VIEWER)
+    line = AuditEntry.objects.latest("at")
+    assert line.workspace_id == cast.workspace.pk
+    assert line.changes == {
+        "role": [None, "member"],
+        "workspace_role": [None, "viewer"],
+        "expires_at": [None, audit.time_of(made.expires_at)],
+    }
+    invite(cast, role=OrganizationRole.ADMIN)
+    _, replaced = AuditEntry.objects.order_by("-at")[:2]
+    assert (replaced.action, replaced.target_id) == ("invitation.revoked", made.public_id)
+    assert replaced.changes == {"role": ["member", None], "workspace_role": ["viewer", None]}
+
+
+def test_who_belongs_already_keeps_the_role_and_the_line_says_what_changed(cast: Cast) -> None:
+    address = cast.second_member.email
+    remove_organization_member(
+        access=cast.access("owner"),
+        organization_id=cast.organization.pk,
+        user_id=cast.second_member.pk,
+    )
+    _, token = invite(
+        cast, address, workspace_id=cast.workspace.pk, workspace_role=WorkspaceRole.VIEWER
+    )
+    for role in (OrganizationRole.ADMIN, OrganizationRole.MEMBER):
+        founding.add_organization_member(
+            organization=cast.organization, user=cast.second_member, role=role
+        )
+    assert AuditEntry.objects.latest("at").changes == {"role": ["admin", "member"]}
+    founding.add_workspace_member(
+        workspace=cast.workspace, user=cast.second_member, role=WorkspaceRole.MEMBER
+    )
+    accept_as_member(access=access_for_user(cast.second_member), token=token)
+    line = AuditEntry.objects.latest("at")
+    assert line.changes == {"workspace_role": ["member", "viewer"]}
 
 
 def test_a_link_is_good_once(cast: Cast) -> None:

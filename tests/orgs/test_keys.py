@@ -14,6 +14,7 @@ from core.errors import Conflict, DomainError, Forbidden, InvalidInput, NotFound
 from orgs.models import ApiKey, AuditEntry, User
 from orgs.principals import authenticate_key
 from orgs.roles import Action, OrganizationAction, OrganizationRole, WorkspaceRole
+from orgs.services import audit
 from orgs.services.founding import join_organization
 from orgs.services.keys import NewKey, create_key, revoke_key, rotate_key
 from orgs.services.members import remove_organization_member, set_organization_role
@@ -62,6 +63,10 @@ def test_who_may_create_a_key(
     assert authenticate_key(secret).may(Action.SESSION_CREATE, cast.workspace.pk)
     line = AuditEntry.objects.latest("at")
     assert (line.action, line.target_id) == ("api_key.created", key.public_id)
+    assert line.changes["prefix"] == [None, key.prefix]
+    assert line.changes["scopes"] == [None, list(key.scopes)]
+    assert line.changes["expires_at"] == [None, audit.time_of(key.expires_at)]
+    assert "service_account" not in line.changes
     assert secret not in str(list(AuditEntry.objects.values()))
 
 
@@ -266,6 +271,34 @@ def test_the_keys_of_a_removed_member_stay_dead_when_they_come_back(cast: Cast) 
         authenticate_key(secret)
     assert refused.value.code == "revoked_api_key"
     assert AuditEntry.objects.filter(action="api_key.revoked").count() == 1
+
+
+def test_lines_say_for_whom_a_key_is_and_until_when(cast: Cast) -> None:
+    made = account(cast, OrganizationRole.ADMIN)
+    key, _ = create(cast, service_account_id=made.pk, lifetime_days=30)
+    line = AuditEntry.objects.latest("at")
+    assert line.changes["service_account"] == [None, "CI"]
+    ends = audit.time_of(key.expires_at)
+    assert line.changes["expires_at"] == [None, ends]
+    fresh, _ = rotate_key(access=cast.access("admin"), key_id=key.pk, overlap_seconds=3_600)
+    key.refresh_from_db()
+    assert AuditEntry.objects.latest("at").changes == {
+        "prefix": [key.prefix, fresh.prefix],
+        "expires_at": [ends, audit.time_of(fresh.expires_at)],
+        "old_key_ends_at": [ends, audit.time_of(key.expires_at)],
+    }
+    remove_service_account(
+        access=cast.access("owner"), organization_id=cast.organization.pk, account_id=made.pk
+    )
+    removed, *revoked = AuditEntry.objects.order_by("-at")[:3]
+    assert (removed.action, removed.changes) == (
+        "service_account.removed",
+        {"role": ["admin", None]},
+    )
+    assert {(each.action, each.changes["prefix"][0]) for each in revoked} == {
+        ("api_key.revoked", key.prefix),
+        ("api_key.revoked", fresh.prefix),
+    }
 
 
 def test_a_service_account_is_not_removed_as_a_member(cast: Cast) -> None:

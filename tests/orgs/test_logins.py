@@ -14,7 +14,9 @@ from core.errors import NotFound
 from orgs import login_store
 from orgs.login_store import SessionStore, signed_in_user
 from orgs.models import Login, User
+from orgs.selectors.logins import list_logins
 from orgs.services import logins
+from orgs.services.sweeping import sweep
 from tests.factories import PASSWORD, Cast
 
 PHONE = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_1 like Mac OS X) Version/18.1 Mobile Safari/604.1"
@@ -99,20 +101,20 @@ def test_nobody_ends_or_lists_the_login_of_somebody_else(cast: Cast) -> None:
     member = sign_in(cast.member)
     row = Login.objects.get()
     for who in ("owner", "admin", "second_member", "outsider", "workspace_key"):
-        assert logins.list_logins(access=cast.access(who)) == []
+        assert list_logins(access=cast.access(who)) == []
         with pytest.raises(NotFound):
             logins.end_login(access=cast.access(who), login_id=row.pk)
         assert logins.end_logins(access=cast.access(who)) == 0
     assert is_in(member)
-    assert logins.list_logins(access=cast.access("member")) == [row]
+    assert list_logins(access=cast.access("member")) == [row]
 
 
 def test_an_expired_login_is_not_good_not_listed_and_cleared(cast: Cast) -> None:
     client = sign_in(cast.member)
     Login.objects.update(expires_at=now() - timedelta(seconds=1))
     assert not is_in(client)
-    assert logins.list_logins(access=cast.access("member")) == []
-    SessionStore.clear_expired()
+    assert list_logins(access=cast.access("member")) == []
+    sweep()
     assert not Login.objects.exists()
 
 

@@ -117,7 +117,9 @@ def test_who_may_remove_whom(
         access = cast.access(whom)
         assert cast.organization.pk not in access.organizations
         assert access.grants == {}
-        assert newest(cast).action == ("member.left" if by == whom else "member.removed")
+        line = newest(cast)
+        assert line.action == ("member.left" if by == whom else "member.removed")
+        assert line.changes["workspaces"] == [[f"Field notes ({whom})"], None]
     else:
         with pytest.raises(refusal):
             remove(cast, by, whom)

@@ -9,6 +9,7 @@ import smtplib
 import threading
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.core import mail
@@ -23,8 +24,9 @@ from orgs.owner_admin.csv_export import COLUMNS, safe_cell
 from orgs.owner_admin.words import ACTION_WORDS
 from orgs.principals import authenticate_key
 from orgs.roles import Action, WorkspaceRole
-from orgs.services import audit, audit_reading
-from orgs.services.invitations import find_invitation
+from orgs.selectors import audit as selectors_audit
+from orgs.selectors.invitations import find_invitation
+from orgs.services import audit, audit_export
 from orgs.services.workspaces import set_workspace_role
 from tests.factories import Cast
 
@@ -337,6 +339,43 @@ def test_filters_find_by_who_what_and_when(cast: Cast) -> None:
         assert lines_of(owner.get(f"audit/?{nonsense}", 400)) == []
 
 
+def test_times_and_fields_are_said_in_words(cast: Cast, desk: Desk) -> None:
+    new_key(desk)
+    key = ApiKey.objects.get(name="nightly")
+    assert key.expires_at is not None
+    line = lines_of(desk.get("audit/?what=api_key.created"))[0]
+    assert f"begins with: none → {key.prefix}" in line
+    assert f"expires: none → {key.expires_at:%Y-%m-%d %H:%M} UTC" in line
+
+
+def test_whoever_has_a_line_can_be_asked_for_however_many_there_are(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner, admin = Desk(cast), Desk(cast, "admin")
+    owner.post("service-accounts/new/", name="reporting", role="member")
+    admin.post("workspaces/new/", name="Survey")
+    by_owner = {"organization_id": cast.organization.pk, "action": AuditAction.USER_UPDATED}
+    audit.record(
+        access=audit.Operator(cast.owner.pk, "Ada at work"),
+        target=audit.target_of(cast.member),
+        **by_owner,
+    )
+    monkeypatch.setattr(selectors_audit, "ACTORS_MAX", 1)
+    who = {actor.name for actor in actors_of(cast)}
+    assert who == {"Bruno Keller", "the server"}
+    assert {actor.name for actor in actors_of(cast, cast.owner.pk)} == {*who, "Ada at work"}
+    assert len(actors_of(cast, cast.outsider.pk)) == 2
+    lines = lines_of(admin.get(f"audit/?who=user:{cast.owner.pk.hex}"))
+    assert [line.count("Ada") for line in lines] == [1, 1]
+    assert all("the server" in line for line in lines_of(owner.get("audit/?who=server:")))
+
+
+def actors_of(cast: Cast, asked: UUID | None = None) -> list[selectors_audit.AuditActor]:
+    return selectors_audit.list_actors(
+        access=cast.access("owner"), organization_id=cast.organization.pk, asked=asked
+    )
+
+
 def test_older_lines_are_loaded_page_by_page_and_none_twice(cast: Cast, desk: Desk) -> None:
     for number in range(70):
         audit.record(
@@ -388,7 +427,7 @@ def test_an_export_is_a_download_that_is_not_kept(desk: Desk) -> None:
 def test_an_export_that_would_be_cut_is_refused(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audit_reading, "EXPORT_MAX_ROWS", 3)
+    monkeypatch.setattr(audit_export, "EXPORT_MAX_ROWS", 3)
     desk.post("audit/export/")
     assert "choose a shorter time" in desk.get("audit/")
     assert not AuditEntry.objects.filter(action=AuditAction.AUDIT_EXPORTED).exists()

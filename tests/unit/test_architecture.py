@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import sessions_app.services
+from orgs.selectors import audit, logins, workspaces
 from sessions_app import inbox, listing, selectors
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -73,7 +74,8 @@ def works_on_a_held_row(signature: inspect.Signature) -> bool:
 def guarded_modules() -> list[str]:
     found = pkgutil.walk_packages(sessions_app.services.__path__, "sessions_app.services.")
     names = [m.name for m in found if not any(m.name.startswith(w) for w in WITHOUT_ACCESS)]
-    return [*names, selectors.__name__, listing.__name__, inbox.__name__]
+    readers = [selectors, listing, inbox, audit, logins, workspaces]
+    return [*names, *(reader.__name__ for reader in readers)]
 
 
 @pytest.mark.parametrize("name", guarded_modules())

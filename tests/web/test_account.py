@@ -17,7 +17,8 @@ from django.test import Client
 from core.clock import now
 from orgs.login_store import digest_of
 from orgs.models import Login, User
-from orgs.services.passwords import find_reset, make_reset_mail
+from orgs.selectors.passwords import find_reset
+from orgs.services.passwords import make_reset_mail
 from orgs.services.service_accounts import create_service_account
 from orgs.web.devices import device_of
 from tests.factories import PASSWORD, Cast

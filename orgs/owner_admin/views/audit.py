@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from django.db.models import Max
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, QueryDict
 from django.views.decorators.http import require_GET, require_POST
 
 from core.api.reader import zone
@@ -13,19 +12,19 @@ from core.clock import now
 from core.errors import Conflict, InvalidInput
 from orgs.models import AuditEntry
 from orgs.owner_admin.csv_export import to_csv
-from orgs.owner_admin.forms import AuditForm
+from orgs.owner_admin.forms import AuditForm, asked_actor
 from orgs.owner_admin.pages import refuse, show
 from orgs.owner_admin.words import say_action, say_changes
-from orgs.services.audit_reading import AuditQuery, export_audit, list_audit, read_audit_page
+from orgs.selectors.audit import AuditActor, list_actors, read_audit_page
+from orgs.services.audit_export import export_audit
 from orgs.tenant import Tenant
 
 LINES_A_PAGE = 50
-ACTORS_MAX = 500
 
 
 @require_GET
 def audit(request: HttpRequest, tenant: Tenant) -> HttpResponseBase:
-    form = AuditForm(_actors(tenant), request.GET)
+    form = AuditForm(_actors(tenant, request.GET), request.GET)
     lines: list[AuditEntry] = []
     older = ""
     if form.is_valid():
@@ -64,7 +63,7 @@ def audit(request: HttpRequest, tenant: Tenant) -> HttpResponseBase:
 @require_POST
 def export(request: HttpRequest, tenant: Tenant) -> HttpResponseBase:
     """By POST, for it writes a line into the log itself."""
-    form = AuditForm(_actors(tenant), request.POST)
+    form = AuditForm(_actors(tenant, request.POST), request.POST)
     back = f"{tenant.home}audit/"
     if not form.is_valid():
         problem = "; ".join(text for texts in form.errors.values() for text in map(str, texts))
@@ -87,12 +86,10 @@ def _workspace_names(tenant: Tenant, lines: list[AuditEntry]) -> dict[UUID | Non
     return dict(tenant.workspaces().filter(pk__in=named).values_list("pk", "name"))
 
 
-def _actors(tenant: Tenant) -> list[tuple[str, UUID | None, str]]:
-    """Whoever has a line, under the name of the last one."""
-    rows = list_audit(access=tenant.access, organization_id=tenant.id, query=AuditQuery())
-    named = rows.order_by().values("actor_kind", "actor_id").annotate(name=Max("actor_name"))
-    known = named.order_by("name")[:ACTORS_MAX]
-    return [(each["actor_kind"], each["actor_id"], each["name"]) for each in known]
+def _actors(tenant: Tenant, data: QueryDict) -> list[AuditActor]:
+    return list_actors(
+        access=tenant.access, organization_id=tenant.id, asked=asked_actor(data.get("who", ""))
+    )
 
 
 def _address(request: HttpRequest, cursor: str) -> str:

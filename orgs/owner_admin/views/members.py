@@ -9,7 +9,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 from core.errors import Conflict, Forbidden
 from orgs.models import OrganizationMembership
 from orgs.owner_admin.forms import RoleForm
-from orgs.owner_admin.pages import ask, attempt, done, page_of, refuse, show
+from orgs.owner_admin.pages import ask, done, page_of, refuse, show, submit
 from orgs.owner_admin.words import ORGANIZATION_ROLE_WORDS, WORKSPACE_ROLE_WORDS
 from orgs.principals import access_for_user
 from orgs.roles import OrganizationAction, OrganizationRole, WorkspaceKind
@@ -49,7 +49,7 @@ def member(request: HttpRequest, tenant: Tenant, user: str) -> HttpResponseBase:
     )
     if request.method == "POST" and form.is_valid():
         role = OrganizationRole(form.cleaned_data["role"])
-        changed = attempt(
+        changed = submit(
             form,
             lambda: set_organization_role(
                 access=tenant.access, organization_id=tenant.id, user_id=account.pk, role=role

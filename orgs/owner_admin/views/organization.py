@@ -12,9 +12,9 @@ from core.errors import InvalidInput, NotFound
 from orgs.models.audit import AuditAction
 from orgs.owner_admin.forms import NameForm
 from orgs.owner_admin.guard import refusal, to_sign_in
-from orgs.owner_admin.pages import administered, attempt, done, show
+from orgs.owner_admin.pages import administered, done, show, submit
 from orgs.principals import access_for_user
-from orgs.services.audit_reading import AuditQuery, list_audit
+from orgs.selectors.audit import AuditQuery, list_audit
 from orgs.services.organizations import update_organization
 from orgs.tenant import Tenant
 
@@ -43,7 +43,7 @@ def home(request: HttpRequest, tenant: Tenant) -> HttpResponseBase:
 def settings_(request: HttpRequest, tenant: Tenant) -> HttpResponseBase:
     form = NameForm(request.POST or None, initial={"name": tenant.organization.name})
     if request.method == "POST" and form.is_valid():
-        changed = attempt(
+        changed = submit(
             form,
             lambda: update_organization(
                 access=tenant.access, organization_id=tenant.id, name=form.cleaned_data["name"]

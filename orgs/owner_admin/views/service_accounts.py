@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.http import require_GET, require_http_methods
 
 from orgs.owner_admin.forms import ServiceAccountForm
-from orgs.owner_admin.pages import ask, attempt, done, page_of, show
+from orgs.owner_admin.pages import ask, done, page_of, show, submit
 from orgs.roles import OrganizationRole
 from orgs.services.service_accounts import create_service_account, remove_service_account
 from orgs.tenant import Tenant
@@ -22,7 +22,7 @@ def service_accounts(request: HttpRequest, tenant: Tenant) -> HttpResponseBase:
 def new(request: HttpRequest, tenant: Tenant) -> HttpResponseBase:
     form = ServiceAccountForm(tenant, request.POST or None, initial={"role": "member"})
     if request.method == "POST" and form.is_valid():
-        account = attempt(
+        account = submit(
             form,
             lambda: create_service_account(
                 access=tenant.access,

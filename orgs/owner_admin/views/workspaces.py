@@ -6,11 +6,12 @@ from django.db.models import Count
 from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from core.api.paths import id_in_path
 from core.errors import InvalidInput, NotFound
 from core.ids import Prefix
 from orgs.models import User, Workspace
 from orgs.owner_admin.forms import NameForm
-from orgs.owner_admin.pages import ask, attempt, done, page_of, refuse, show
+from orgs.owner_admin.pages import ask, done, page_of, refuse, show, submit
 from orgs.owner_admin.words import WORKSPACE_ROLE_WORDS
 from orgs.roles import WorkspaceRole
 from orgs.services.workspaces import (
@@ -18,7 +19,7 @@ from orgs.services.workspaces import (
     remove_workspace_member,
     set_workspace_role,
 )
-from orgs.tenant import Tenant, parse_id
+from orgs.tenant import Tenant
 
 # In one list to choose from; in a larger organization the member's own page adds them as well.
 CHOICES_MAX = 500
@@ -35,7 +36,7 @@ def workspaces(request: HttpRequest, tenant: Tenant) -> HttpResponseBase:
 def new(request: HttpRequest, tenant: Tenant) -> HttpResponseBase:
     form = NameForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
-        made = attempt(
+        made = submit(
             form,
             lambda: create_shared_workspace(
                 access=tenant.access, organization_id=tenant.id, name=form.cleaned_data["name"]
@@ -97,7 +98,7 @@ def remove_member(
 ) -> HttpResponseBase:
     row = tenant.get_workspace(workspace)
     places = tenant.workspace_memberships().filter(workspace=row)
-    place = places.filter(user_id=parse_id(Prefix.USER, user)).first()
+    place = places.filter(user_id=id_in_path(Prefix.USER, user)).first()
     if place is None:
         raise NotFound
     back = _back(request, tenant, row, place.user)

@@ -1,0 +1,1 @@
+"""What reads organizations, members, keys and the audit log, with an access."""
