@@ -10,6 +10,8 @@ from django.http import HttpRequest
 
 from catalog.models import Agent, Model, Provider
 from catalog.services.providers import set_credentials
+from catalog.services.validation import require_base_url
+from core.errors import InvalidInput
 
 
 class ModelInline(admin.TabularInline):
@@ -28,6 +30,12 @@ class ProviderForm(forms.ModelForm):
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
         help_text="Stored encrypted. Left empty, the stored one stays as it is.",
     )
+
+    def clean_base_url(self) -> str:
+        try:
+            return require_base_url(self.cleaned_data["base_url"])
+        except InvalidInput as error:
+            raise forms.ValidationError(error.message) from None
 
     class Meta:
         model = Provider

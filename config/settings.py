@@ -354,5 +354,10 @@ LOGGING = {
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": env.text("LOG_LEVEL", "INFO")},
     # Whoever asks for another host gets a 400; its traceback would let them fill the log.
-    "loggers": {"django.security.DisallowedHost": {"level": "CRITICAL"}},
+    # The clients of providers name whole addresses and headers, and these hold credentials.
+    "loggers": {
+        "django.security.DisallowedHost": {"level": "CRITICAL"},
+        "httpx2": {"level": "WARNING"},
+        "httpcore2": {"level": "WARNING"},
+    },
 }

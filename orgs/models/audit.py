@@ -34,6 +34,13 @@ class AuditAction(StrEnum):
     KEY_CREATED = "api_key.created"
     KEY_ROTATED = "api_key.rotated"
     KEY_REVOKED = "api_key.revoked"
+    PROVIDER_CONNECTED = "provider.connected"
+    PROVIDER_UPDATED = "provider.updated"
+    PROVIDER_KEY_REPLACED = "provider.key_replaced"
+    PROVIDER_REMOVED = "provider.removed"
+    MODEL_ADDED = "model.added"
+    MODEL_UPDATED = "model.updated"
+    MODEL_REMOVED = "model.removed"
     AUDIT_EXPORTED = "audit.exported"
 
 

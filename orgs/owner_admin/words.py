@@ -37,9 +37,28 @@ ACTION_WORDS: Mapping[AuditAction, str] = {
     AuditAction.KEY_CREATED: "made key",
     AuditAction.KEY_ROTATED: "rotated key",
     AuditAction.KEY_REVOKED: "revoked key",
+    AuditAction.PROVIDER_CONNECTED: "connected provider",
+    AuditAction.PROVIDER_UPDATED: "changed provider",
+    AuditAction.PROVIDER_KEY_REPLACED: "replaced the key of",
+    AuditAction.PROVIDER_REMOVED: "removed provider",
+    AuditAction.MODEL_ADDED: "added model",
+    AuditAction.MODEL_UPDATED: "changed model",
+    AuditAction.MODEL_REMOVED: "removed model",
     AuditAction.AUDIT_EXPORTED: "exported the audit log of",
 }
-FIELD_WORDS: Mapping[str, str] = {"allows_private_sessions": "Only me", "prefix": "begins with"}
+FIELD_WORDS: Mapping[str, str] = {
+    "allows_private_sessions": "Only me",
+    "prefix": "begins with",
+    "base_url": "base URL",
+    "key_ends_with": "key ends with",
+    "is_enabled": "switched",
+    "is_default": "default",
+    "model_id": "model",
+    "display_name": "name",
+    "context_size": "context",
+    "input_price": "price of input",
+    "output_price": "price of output",
+}
 
 
 def label_of(action: AuditAction) -> str:
