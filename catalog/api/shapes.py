@@ -28,7 +28,7 @@ class Price(serializers.DecimalField):
 
 
 class UpdateModel(StrictSerializer):
-    display_name = Text(max_length=1_000, required=False, help_text="Left out: the id.")
+    display_name = Text(max_length=1_000, required=False, help_text="Empty: the id.")
     aliases = serializers.ListField(
         child=Text(max_length=1_000), max_length=ALIASES_MAX, required=False
     )

@@ -45,12 +45,16 @@ def update_model(
     model_pk: UUID,
     fields: Mapping[str, Any],
 ) -> Model:
-    """What is not among `fields` stays; its id at the provider stays for ever. Raises NotFound,
+    """What is not among `fields` stays; its id at the provider stays for ever. A name left empty is
+    the id. Raises NotFound,
     Forbidden, InvalidInput, Conflict `default_needed`.
     """
     provider, access = _hold(access, organization_id, provider_id)
     model = _get_model(provider, model_pk)
-    cleaned = clean_model({k: v for k, v in fields.items() if k != "model_id"})
+    wanted = {name: value for name, value in fields.items() if name != "model_id"}
+    if wanted.get("display_name") == "":
+        wanted["display_name"] = model.model_id
+    cleaned = clean_model(wanted)
     changed = {
         name: (getattr(model, name), value)
         for name, value in cleaned.items()
