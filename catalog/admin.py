@@ -53,6 +53,8 @@ class ProviderAdmin(admin.ModelAdmin):
     def save_model(
         self, request: HttpRequest, obj: Provider, form: forms.ModelForm, change: bool
     ) -> None:
+        if "base_url" in form.changed_data:
+            obj.last_test = None
         super().save_model(request, obj, form, change)
         if api_key := form.cleaned_data.get("api_key"):
             set_credentials(provider=obj, api_key=api_key)
