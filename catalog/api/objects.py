@@ -14,7 +14,6 @@ from catalog.probing.verdicts import Outcome, Verdict
 from catalog.selectors import state_of
 from core.api.pagination import PageObject
 from core.clock import rfc3339
-from core.text import redact
 
 
 def _kind(name: str) -> serializers.ChoiceField:
@@ -77,7 +76,7 @@ def provider_json(provider: Provider, served: Collection[str]) -> dict[str, Any]
         "slug": provider.slug,
         "kind": provider.kind,
         "name": provider.name,
-        "base_url": redact(provider.base_url) or None,
+        "base_url": provider.shown_base_url or None,
         "has_key": bool(provider.encrypted_credentials),
         "key_ends_with": provider.credentials_end or None,
         "is_enabled": provider.is_enabled,

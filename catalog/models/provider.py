@@ -10,6 +10,7 @@ from django.db import models
 from catalog.kinds import ProviderKind, ReasoningEffort
 from core.clock import now
 from core.ids import Prefix, encode_id, uuid7
+from core.text import redact
 from orgs.models import Organization
 
 
@@ -46,6 +47,12 @@ class Provider(models.Model):
     @property
     def public_id(self) -> str:
         return encode_id(Prefix.PROVIDER, self.pk)
+
+    @property
+    def shown_base_url(self) -> str:
+        """For people: an operator may have stored one with credentials in it."""
+        bears_more = "@" in self.base_url or "?" in self.base_url
+        return redact(self.base_url) if bears_more else self.base_url
 
 
 class Model(models.Model):

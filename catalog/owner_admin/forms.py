@@ -18,7 +18,6 @@ from catalog.services.validation import (
     PRICE_DECIMALS,
 )
 from core.errors import DomainError
-from core.text import redact
 from orgs.owner_admin.forms import PlainForm, name_field
 
 MODELS_TEXT_MAX_CHARACTERS = 20_000
@@ -90,7 +89,7 @@ class ProviderForm(PlainForm):
     api_key = key_field("")
 
     def __init__(self, provider: Provider, *args: Any, **kwargs: Any) -> None:
-        kwargs.setdefault("initial", {"name": provider.name, "base_url": redact(provider.base_url)})
+        kwargs.setdefault("initial", {"name": provider.name, "base_url": provider.shown_base_url})
         super().__init__(*args, **kwargs)
         self.fields["api_key"].help_text = (
             "Left empty, the stored one stays. Another host or port wants it again."

@@ -23,7 +23,6 @@ from catalog.services.connecting import (
 )
 from core.errors import Conflict, InvalidInput, RateLimited, Unavailable
 from core.ids import Prefix
-from core.text import redact
 from orgs.owner_admin.pages import ask, attempt, done, page_of, refuse, show
 from orgs.tenant import Tenant, parse_id
 
@@ -187,7 +186,7 @@ def _shown(row: Provider, served: Collection[str]) -> dict[str, Any]:
     return {
         "row": row,
         "state": STATE_WORDS[state_of(row, served)],
-        "address": redact(row.base_url),
+        "address": row.shown_base_url,
         "models": len(row.models.all()),
         "has_enabled_model": any(model.is_enabled for model in row.models.all()),
         "key": bool(row.encrypted_credentials),

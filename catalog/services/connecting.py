@@ -26,7 +26,6 @@ from catalog.services.validation import (
     require_slug,
 )
 from core.errors import Conflict, InvalidInput, NotFound
-from core.text import redact
 from orgs.access import Access
 from orgs.models import Organization
 from orgs.models.audit import AuditAction
@@ -183,12 +182,11 @@ def _update(
         for name, value in wanted.items()
         if value is not None and value != getattr(provider, name)
     }
+    if "base_url" in changed:
+        changed["base_url"] = (provider.shown_base_url, changed["base_url"][1])
+        provider.last_test = None
     for name, (_, value) in changed.items():
         setattr(provider, name, value)
-    if "base_url" in changed:
-        old, new = changed["base_url"]
-        changed["base_url"] = (redact(str(old)), new)
-        provider.last_test = None
     with keeping_a_default(organization_id):
         provider.save()
     if changed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from ipaddress import ip_address
@@ -11,10 +12,11 @@ from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from django.conf import settings
+from django.db import close_old_connections, connection
 
 from catalog.kinds import ReasoningEffort
 from core.errors import InvalidInput
-from core.outbound import AddressRefused, HostUnknown, admitted_addresses, resolve
+from core.outbound import Address, AddressRefused, HostUnknown, admitted_addresses, resolve
 from core.text import has_visible, is_storable
 
 BASE_URL_MAX_CHARACTERS = 500
@@ -25,6 +27,8 @@ CONTEXT_MAX_TOKENS = 1_000_000_000
 PRICE_BELOW = Decimal(1_000_000)
 PRICE_DECIMALS = 6
 RESOLVE_SECONDS = 3.0
+# At once, in one process: names that nobody answers for must not take all its threads.
+_resolving = threading.BoundedSemaphore(4)
 # Shorter keys would be half told by their end.
 END_SHOWN_FROM_CHARACTERS = 16
 _SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,49}")
@@ -78,27 +82,24 @@ def require_base_url(text: str) -> str:
 
 
 def require_reachable(base_url: str) -> None:
-    """Nothing private that the operator does not allow. Asks the name's addresses, within seconds;
-    a name that is not known passes: whoever connects looks again. Raises InvalidInput
-    `address_refused`.
+    """Nothing private that the operator does not allow, as far as can be told within seconds: a
+    name that is not known passes, and so does one while many are asked for. Whoever connects looks
+    again. Raises InvalidInput `address_refused`.
     """
     parts = _split(base_url)
     if parts is None or not parts.hostname:
         return
-    port = parts.port or (443 if parts.scheme == "https" else 80)
     try:
         admitted_addresses(
             scheme=parts.scheme,
             host=parts.hostname,
-            port=port,
-            addresses=[ip_address(parts.hostname)]
-            if _is_address(parts.hostname)
-            else asyncio.run(resolve(parts.hostname, within_seconds=RESOLVE_SECONDS)),
+            port=parts.port or (443 if parts.scheme == "https" else 80),
+            addresses=_addresses_of(parts.hostname),
             places=settings.PROVIDER_PRIVATE_HOSTS,
         )
     except AddressRefused as error:
         raise InvalidInput("address_refused", str(error), param="base_url") from None
-    except (HostUnknown, TimeoutError):
+    except _NotTold:
         return
 
 
@@ -118,12 +119,25 @@ def _split(text: str) -> SplitResult | None:
     return parts
 
 
-def _is_address(host: str) -> bool:
+class _NotTold(Exception):
+    """Which addresses a name has."""
+
+
+def _addresses_of(host: str) -> list[Address]:
     try:
-        ip_address(host)
+        return [ip_address(host)]
     except ValueError:
-        return False
-    return True
+        pass
+    if not _resolving.acquire(blocking=False):
+        raise _NotTold
+    try:
+        if not connection.in_atomic_block:
+            close_old_connections()  # others may have ours while we wait for a stranger
+        return asyncio.run(resolve(host, within_seconds=RESOLVE_SECONDS))
+    except (HostUnknown, TimeoutError):
+        raise _NotTold from None
+    finally:
+        _resolving.release()
 
 
 def _invalid_url(message: str) -> InvalidInput:

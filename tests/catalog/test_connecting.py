@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import threading
 from decimal import Decimal
+from ipaddress import ip_address
 from typing import Any
 
 import pytest
 
 from catalog.models import Agent, Model, Provider
 from catalog.selectors import find_default_model, provider_connection
+from catalog.services import validation
 from catalog.services.agents import get_or_create_default_agent
 from catalog.services.connecting import (
     PROVIDERS_MAX,
@@ -195,6 +198,28 @@ def test_the_machine_itself_is_for_development(
     with pytest.raises(InvalidInput) as raised:
         connect(cast, name="Other", base_url=f"http://{host}:9/v1")
     assert raised.value.code == "address_refused"
+
+
+def test_what_a_name_means_is_looked_at_when_it_is_stored(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def look_up(host: str) -> list[Any]:
+        asked.append(host)
+        return [ip_address("10.0.0.1")] if host.startswith("inside") else []
+
+    monkeypatch.setattr("core.outbound._look_up", look_up)
+    with pytest.raises(InvalidInput, match="address_refused"):
+        connect(cast, base_url="https://inside.example.test/v1")
+    provider = connect(cast, base_url="https://unknown.example.test/v1")
+    change(cast, provider, name="Renamed", base_url="https://unknown.example.test/v1")
+    assert asked == ["inside.example.test", "unknown.example.test"]
+    slots = threading.BoundedSemaphore(1)
+    monkeypatch.setattr(validation, "_resolving", slots)
+    with slots:
+        connect(cast, base_url="https://inside.example.test/v1")
+    assert len(asked) == 2
 
 
 @pytest.mark.parametrize("key", ["a b", "\x00", "x\ny", "ключ", "x" * 1_001, "\ud800", "sécret"])
