@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import ssl
 import subprocess
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address, ip_network
@@ -107,6 +109,28 @@ def test_what_is_no_place_stops_the_start(text: str, monkeypatch: pytest.MonkeyP
             env.places("PLACES", "none")
     else:
         assert env.places("PLACES", "none") == []
+
+
+@pytest.mark.parametrize(
+    ("environment", "told"), [("production", "[]"), ("development", "127.0.0.0/8")]
+)
+def test_nothing_private_is_allowed_in_production_unless_it_is_named(
+    environment: str, told: str, tmp_path: Path
+) -> None:
+    given = {
+        **os.environ,
+        "SEDERUNT_ENV": environment,
+        "SEDERUNT_HOME": str(tmp_path),
+        "SEDERUNT_SECRET_KEY": "x" * 50,
+        "SEDERUNT_ENCRYPTION_KEY": "A" * 43 + "=",
+        "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none",
+        "ALLOWED_HOSTS": "sederunt.example",
+    }
+    given.pop("PROVIDER_PRIVATE_HOSTS", None)
+    code = "from config import settings; print(settings.PROVIDER_PRIVATE_HOSTS)"
+    command = [sys.executable, "-c", code]
+    answer = subprocess.run(command, env=given, capture_output=True, text=True, check=True)
+    assert told in answer.stdout
 
 
 def test_of_a_names_addresses_only_the_admitted_ones_are_used() -> None:
