@@ -92,7 +92,7 @@ class ProviderForm(PlainForm):
         kwargs.setdefault("initial", {"name": provider.name, "base_url": provider.shown_base_url})
         super().__init__(*args, **kwargs)
         self.fields["api_key"].help_text = (
-            "Left empty, the stored one stays. Another host or port wants it again."
+            "Left empty, the stored one stays. Another base URL wants it again."
             if provider.encrypted_credentials
             else "None is stored. It will be stored encrypted."
         )

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
 from uuid import UUID
 
 from django.db import transaction
@@ -188,7 +187,8 @@ def _update(
     for name, (_, value) in changed.items():
         setattr(provider, name, value)
     with keeping_a_default(organization_id):
-        provider.save()
+        # Not the whole row: a test of the connection may note its outcome meanwhile.
+        provider.save(update_fields=[*changed, *(["last_test"] if "base_url" in changed else [])])
     if changed:
         audit.record(
             access=access,
@@ -222,10 +222,10 @@ def _require_fits(provider: Provider, changes: ProviderChanges) -> None:
 
 
 def _require_same_place(provider: Provider, base_url: str) -> None:
-    """Whoever may change the address need not know the key: it is not sent to another server."""
-    if not provider.encrypted_credentials or base_url == provider.base_url:
-        return
-    if urlsplit(base_url)[:2] != urlsplit(provider.base_url)[:2]:
+    """Whoever may change the address need not know the key: it is not sent to another server, nor
+    to another path of the same one, which may be another customer's of a shared gateway.
+    """
+    if provider.encrypted_credentials and base_url != provider.base_url:
         raise Conflict(
             "key_needed",
             "Write the key again: the stored one is not sent to another address.",
