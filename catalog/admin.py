@@ -11,6 +11,8 @@ from django.http import HttpRequest
 
 from catalog.models import Agent, Model, Provider
 from catalog.services.providers import set_credentials
+from catalog.services.validation import require_base_url
+from core.errors import InvalidInput
 from core.ids import Prefix, encode_id
 from orgs.admin.base import AuditedAdmin, facts_of_rows
 from orgs.models.audit import AuditAction
@@ -35,6 +37,12 @@ class ProviderForm(forms.ModelForm):
         help_text="Stored encrypted. Left empty, the stored one stays as it is.",
     )
 
+    def clean_base_url(self) -> str:
+        try:
+            return require_base_url(self.cleaned_data["base_url"])
+        except InvalidInput as error:
+            raise forms.ValidationError(error.message) from None
+
     class Meta:
         model = Provider
         fields = ("organization", "slug", "kind", "name", "base_url", "is_enabled")
@@ -43,7 +51,7 @@ class ProviderForm(forms.ModelForm):
 @admin.register(Provider)
 class ProviderAdmin(AuditedAdmin):
     told: ClassVar = (
-        AuditAction.PROVIDER_CREATED,
+        AuditAction.PROVIDER_CONNECTED,
         AuditAction.PROVIDER_UPDATED,
         AuditAction.PROVIDER_REMOVED,
     )
@@ -71,6 +79,8 @@ class ProviderAdmin(AuditedAdmin):
         return {"api_key": ("set", "replaced") if row.encrypted_credentials else (None, "set")}
 
     def save_model(self, request: HttpRequest, obj: Provider, form: Any, change: bool) -> None:
+        if "base_url" in form.changed_data:
+            obj.last_test = None
         super().save_model(request, obj, form, change)
         if api_key := form.cleaned_data.get("api_key"):
             set_credentials(provider=obj, api_key=api_key)
@@ -80,7 +90,7 @@ class ProviderAdmin(AuditedAdmin):
         removed = [_target_of_model(each.instance) for each in formset.deleted_forms]
         super().save_formset(request, form, formset, change)
         told = [
-            *((row, AuditAction.MODEL_CREATED, {}) for row in formset.new_objects),
+            *((row, AuditAction.MODEL_ADDED, {}) for row in formset.new_objects),
             *(
                 (row, AuditAction.MODEL_UPDATED, before[row.pk])
                 for row, _ in formset.changed_objects

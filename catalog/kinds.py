@@ -13,6 +13,11 @@ class ProviderKind(StrEnum):
     GOOGLE = "google"
 
 
+# What owners connect. The demo needs no address and no key, and comes with the organization.
+CONNECTABLE = (ProviderKind.OPENAI_COMPATIBLE,)
+OPENAI_BASE_URL = "https://api.openai.com/v1"
+
+
 class ReasoningEffort(StrEnum):
     NONE = "none"
     MINIMAL = "minimal"
@@ -20,6 +25,15 @@ class ReasoningEffort(StrEnum):
     MEDIUM = "medium"
     HIGH = "high"
     MAX = "max"
+
+
+class ProviderState(StrEnum):
+    """Whether sessions can use its models now, and what is missing where not."""
+
+    AVAILABLE = "available"
+    DISABLED = "disabled"
+    NO_CREDENTIALS = "no_credentials"
+    NO_WORKER = "no_worker"
 
 
 class Speed(StrEnum):

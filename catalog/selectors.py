@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from datetime import timedelta
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Prefetch, Q, QuerySet
+from django.db.models.functions import Now
 
-from catalog.kinds import ModelRef, ProviderConnection, ProviderKind
-from catalog.models import Agent, Model, Provider
+from catalog.kinds import ModelRef, ProviderConnection, ProviderKind, ProviderState
+from catalog.models import Agent, LiveWorker, Model, Provider
 from core.encryption import decrypt
 from core.errors import NotFound, Unprocessable
 from core.ids import InvalidId, Prefix, decode_id
+from orgs.access import Access
+from orgs.roles import OrganizationAction
 
+# A worker that says nothing for this long is taken for dead; it speaks several times in between.
+LIVE_FOR = timedelta(seconds=20)
 NEEDS_CREDENTIALS = frozenset({ProviderKind.ANTHROPIC, ProviderKind.GOOGLE})
 
 
@@ -95,19 +101,56 @@ def find_agent(*, workspace_id: UUID, choice: str) -> Agent:
 
 
 def provider_connection(*, organization_id: UUID, provider_id: str) -> ProviderConnection:
-    """For the worker alone. Raises Unprocessable `model_unavailable`, also for lost credentials."""
+    """For workers alone. Raises Unprocessable `model_unavailable`, also for lost credentials."""
     provider = Provider.objects.filter(
         organization_id=organization_id, slug=provider_id, is_enabled=True
     ).first()
-    kind = ProviderKind(provider.kind) if provider else None
-    if provider is None or kind is None:
+    if provider is None:
         raise Unprocessable(
             "model_unavailable", "The model's provider was removed or switched off."
         )
-    if kind in NEEDS_CREDENTIALS and not provider.encrypted_credentials:
+    if lacks_credentials(provider):
         raise Unprocessable("model_unavailable", "The model's provider has no credentials.")
     secret = decrypt(provider.encrypted_credentials) if provider.encrypted_credentials else ""
-    return ProviderConnection(kind, provider.base_url, secret)
+    return ProviderConnection(ProviderKind(provider.kind), provider.base_url, secret)
+
+
+def list_providers(*, access: Access, organization_id: UUID) -> QuerySet[Provider]:
+    """For who administers the organization. Raises NotFound, Forbidden."""
+    access.require_in(OrganizationAction.MANAGE, organization_id)
+    rows = Provider.objects.filter(organization_id=organization_id).order_by("name", "pk")
+    return rows.prefetch_related(
+        Prefetch("models", Model.objects.order_by("display_name", "model_id", "pk"))
+    )
+
+
+def get_provider(*, access: Access, organization_id: UUID, provider_id: UUID) -> Provider:
+    rows = list_providers(access=access, organization_id=organization_id)
+    found = rows.filter(pk=provider_id).first()
+    if found is None:
+        raise NotFound
+    return found
+
+
+def served_kinds() -> frozenset[str]:
+    """Of the workers that live now."""
+    alive = LiveWorker.objects.filter(seen_at__gt=Now() - LIVE_FOR)
+    return frozenset(kind for kinds in alive.values_list("kinds", flat=True) for kind in kinds)
+
+
+def state_of(provider: Provider, served: Collection[str]) -> ProviderState:
+    if not provider.is_enabled:
+        return ProviderState.DISABLED
+    if lacks_credentials(provider):
+        return ProviderState.NO_CREDENTIALS
+    return ProviderState.AVAILABLE if provider.kind in served else ProviderState.NO_WORKER
+
+
+def lacks_credentials(provider: Provider) -> bool:
+    """A server of one's own may want none; those of the vendors all do."""
+    is_vendors = provider.kind == ProviderKind.OPENAI_COMPATIBLE and not provider.base_url
+    wants = is_vendors or provider.kind in NEEDS_CREDENTIALS
+    return wants and not provider.encrypted_credentials
 
 
 def model_ref(model: Model) -> ModelRef:

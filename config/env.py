@@ -7,6 +7,8 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 
 from django.core.exceptions import ImproperlyConfigured
 
+from core.outbound import Place
+
 
 def text(name: str, default: str = "") -> str:
     return os.environ.get(name, default).strip()
@@ -57,6 +59,19 @@ def networks(name: str, default: str) -> list[IPv4Network | IPv6Network]:
         return [ip_network(word.strip()) for word in raw.split(",") if word.strip()]
     except ValueError as error:
         raise ImproperlyConfigured(f"{name} must be addresses or networks: {error}.") from None
+
+
+def places(name: str, default: str) -> list[Place]:
+    """Hosts, addresses and networks, each with a port or without; `none` for none at all."""
+    raw = text(name) or default
+    if raw.lower() == "none":
+        return []
+    try:
+        return [Place.parse(word.strip()) for word in raw.split(",") if word.strip()]
+    except ValueError as error:
+        raise ImproperlyConfigured(
+            f"{name} must be hosts, addresses or networks, each with a port or without: {error}."
+        ) from None
 
 
 def choice(name: str, default: str, allowed: set[str]) -> str:

@@ -280,6 +280,10 @@ MAX_LOSSES = env.number("MAX_LOSSES", 3, minimum=1)  # in a row, then the turn f
 JOURNAL_FLUSH_MS = env.number("JOURNAL_FLUSH_MS", 33, minimum=1)
 JOURNAL_FLUSH_BYTES = env.number("JOURNAL_FLUSH_BYTES", 2_048, minimum=1)
 PROVIDER_MAX_TRIES = env.number("PROVIDER_MAX_TRIES", 6, minimum=1)
+# Owners write the addresses of providers: private ones, and plain HTTP, only where this names them.
+PROVIDER_PRIVATE_HOSTS = env.places(
+    "PROVIDER_PRIVATE_HOSTS", "127.0.0.0/8,::1" if IS_DEVELOPMENT else "none"
+)
 
 # ── Streams ──
 STREAM_HEARTBEAT_SECONDS = env.number("STREAM_HEARTBEAT_SECONDS", 15, minimum=1)
@@ -353,5 +357,10 @@ LOGGING = {
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": env.text("LOG_LEVEL", "INFO")},
     # Whoever asks for another host gets a 400; its traceback would let them fill the log.
-    "loggers": {"django.security.DisallowedHost": {"level": "CRITICAL"}},
+    # The clients of providers name whole addresses and headers, and these hold credentials.
+    "loggers": {
+        "django.security.DisallowedHost": {"level": "CRITICAL"},
+        "httpx2": {"level": "WARNING"},
+        "httpcore2": {"level": "WARNING"},
+    },
 }

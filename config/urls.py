@@ -5,9 +5,12 @@ from __future__ import annotations
 from django.contrib import admin
 from django.urls import include, path
 
+from catalog.owner_admin.routes import ROUTES as PAGES_OF_THE_CATALOGUE
 from config import health
 from orgs.owner_admin.site import owner_site
 from sessions_app.api.openapi import docs_view
+
+owner_site.add(PAGES_OF_THE_CATALOGUE)
 
 urlpatterns = [
     path("healthz", health.healthz),

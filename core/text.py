@@ -9,6 +9,9 @@ from typing import Any
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 REDACTED = "[redacted]"
+REASON_MAX_CHARACTERS = 400
+# Kept from a hostile or broken server's body before any pattern runs over it.
+REASON_MAX_READ = 20_000
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 # Where a match may begin anywhere its first part is bounded: else long texts cost their square.
 _SECRETS = (
@@ -122,6 +125,17 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     for pattern in _SECRETS:
         text = pattern.sub(_keep_label, text)
     return text
+
+
+def clean_reason(reason: str, secrets: Iterable[str] = ()) -> str:
+    """The words of a server that is not ours, for people. They are redacted before they are cut,
+    so that no cut leaves half a key.
+    """
+    if len(reason) > REASON_MAX_READ:
+        # The last word may be half a key, which no pattern would recognise.
+        reason = reason[:REASON_MAX_READ].rpartition(" ")[0]
+    text = one_line(make_storable(reason))
+    return clip(redact(text, tuple(secrets)), REASON_MAX_CHARACTERS)
 
 
 def _keep_label(match: re.Match[str]) -> str:

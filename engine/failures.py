@@ -1,19 +1,12 @@
-"""What a person reads when a model request failed: one sentence from a table, then the reason.
-
-The provider's own words are redacted before they are cut, so that no cut leaves half a key.
-"""
+"""What a person reads when a model request failed: one sentence from a table, then the reason."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from http import HTTPStatus
 
-from core.text import clip, make_storable, one_line, redact
+from core.text import clean_reason
 from engine.ports import ProviderError
-
-REASON_MAX_CHARACTERS = 400
-# Kept from a hostile or broken server's body before any pattern runs over it.
-REASON_MAX_READ = 20_000
 
 SENTENCES = {
     "provider_overloaded": "The model provider is overloaded.",
@@ -80,14 +73,6 @@ def error_from_status(
     fallback = "provider_unavailable" if status >= 500 else "provider_bad_request"
     code = _BY_STATUS.get(status, fallback)
     return provider_error(code, reason, retry_after=retry_after, secrets=secrets)
-
-
-def clean_reason(reason: str, secrets: Iterable[str] = ()) -> str:
-    if len(reason) > REASON_MAX_READ:
-        # The last word may be half a key, which no pattern would recognise.
-        reason = reason[:REASON_MAX_READ].rpartition(" ")[0]
-    text = one_line(make_storable(reason))
-    return clip(redact(text, tuple(secrets)), REASON_MAX_CHARACTERS)
 
 
 def describe(code: str, reason: str = "") -> str:

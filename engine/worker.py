@@ -24,6 +24,7 @@ from engine.failures import describe
 from engine.journal import Journal, JournalEntry
 from engine.logs import get_logger
 from engine.loop import Limits, TurnLoop
+from engine.notice import keep_noticed
 from engine.ports import Failed, Fenced, HandedOver, Outcome, Tenure, TurnTask
 from engine.providers.registry import ProviderRegistry
 from engine.tools.registry import ToolRegistry
@@ -127,6 +128,7 @@ class Worker:
                 ("leases", self._watch_leases()),
                 ("chores", self._do_chores()),
                 ("bus", self._listen()),
+                ("notice", keep_noticed(lane=self._chores, token=self.token, name=self.name)),
             )
         ]
         claiming = asyncio.create_task(self._claim(), name="claim")

@@ -9,7 +9,8 @@ from django.db import models
 
 from catalog.kinds import ProviderKind, ReasoningEffort
 from core.clock import now
-from core.ids import uuid7
+from core.ids import Prefix, encode_id, uuid7
+from core.text import redact
 from orgs.models import Organization
 
 
@@ -23,7 +24,13 @@ class Provider(models.Model):
     name = models.CharField(max_length=100)
     base_url = models.URLField(max_length=500, blank=True)
     encrypted_credentials = models.TextField(blank=True, editable=False)
+    credentials_end = models.CharField(
+        max_length=4, blank=True, editable=False, help_text="By which people tell keys apart."
+    )
     is_enabled = models.BooleanField(default=True)
+    last_test = models.JSONField(
+        null=True, editable=False, help_text="What came of trying it as it is stored now."
+    )
     created_at = models.DateTimeField(default=now, editable=False)
 
     class Meta:
@@ -36,6 +43,16 @@ class Provider(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def public_id(self) -> str:
+        return encode_id(Prefix.PROVIDER, self.pk)
+
+    @property
+    def shown_base_url(self) -> str:
+        """For people: an operator may have stored one with credentials in it."""
+        bears_more = "@" in self.base_url or "?" in self.base_url
+        return redact(self.base_url) if bears_more else self.base_url
 
 
 class Model(models.Model):
@@ -80,3 +97,7 @@ class Model(models.Model):
 
     def __str__(self) -> str:
         return self.display_name
+
+    @property
+    def public_id(self) -> str:
+        return encode_id(Prefix.MODEL, self.pk)

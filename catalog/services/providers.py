@@ -1,4 +1,6 @@
-"""Providers and their models come to be; credentials are stored encrypted."""
+"""Providers as the server itself makes them: no access is asked and nothing is audited. Who
+administers an organization comes in by `catalog.services.connecting`.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from django.db import transaction
 
 from catalog.kinds import ProviderKind
 from catalog.models import Model, Provider
+from catalog.services.validation import end_of_key
 from core.encryption import encrypt
 from orgs.models import Organization
 
@@ -34,14 +37,11 @@ def create_provider(
     base_url: str = "",
     api_key: str = "",
 ) -> Provider:
-    provider = Provider.objects.create(
-        organization=organization,
-        slug=slug,
-        kind=kind,
-        name=name,
-        base_url=base_url,
-        encrypted_credentials=encrypt(api_key) if api_key else "",
+    provider = Provider(
+        organization=organization, slug=slug, kind=kind, name=name, base_url=base_url
     )
+    put_credentials(provider, api_key)
+    provider.save()
     for model in models:
         Model.objects.create(
             provider=provider,
@@ -70,5 +70,12 @@ def create_demo_provider(*, organization: Organization) -> Provider:
 
 
 def set_credentials(*, provider: Provider, api_key: str) -> None:
+    put_credentials(provider, api_key)
+    provider.last_test = None
+    provider.save(update_fields=["encrypted_credentials", "credentials_end", "last_test"])
+
+
+def put_credentials(provider: Provider, api_key: str) -> None:
+    """Into the row, which is not saved here."""
     provider.encrypted_credentials = encrypt(api_key) if api_key else ""
-    provider.save(update_fields=["encrypted_credentials"])
+    provider.credentials_end = end_of_key(api_key)

@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from typing import Any
 
 import httpx2
+from django.conf import settings
 from openai import AsyncOpenAI, Timeout
 from pydantic_ai import direct, exceptions, messages
 from pydantic_ai.models import ModelRequestParameters, StreamedResponse
@@ -17,7 +18,9 @@ from pydantic_ai.profiles.openai import OpenAIModelProfile
 from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider as Connection
 from pydantic_ai.tools import ToolDefinition
 
-from catalog.kinds import ProviderConnection
+from catalog.kinds import OPENAI_BASE_URL, ProviderConnection
+from core.outbound import AddressRefused, cause_of
+from core.outbound_http import GuardedTransport
 from engine.failures import error_from_status, provider_error
 from engine.ports import (
     AgentReply,
@@ -37,11 +40,11 @@ from engine.ports import (
 )
 from engine.tools.names import from_wire, to_wire
 
-DEFAULT_BASE_URL = "https://api.openai.com/v1"
 # Seconds. A reasoning model may think for minutes before its first byte.
 TIMEOUT = Timeout(connect=10.0, read=300.0, write=60.0, pool=10.0)
 # Servers without a key still want one to be sent.
 NO_KEY = "none"
+REDIRECTED = "The address redirects elsewhere, and the key is sent to no other."
 
 
 def connect(connection: ProviderConnection) -> Provider:
@@ -53,10 +56,15 @@ class OpenAICompatibleProvider:
         self._secrets = (connection.api_key,) if connection.api_key else ()
         # Our loop retries and says so in the log; a retry inside the client would be silent.
         self._client = AsyncOpenAI(
-            base_url=connection.base_url or DEFAULT_BASE_URL,
+            base_url=connection.base_url or OPENAI_BASE_URL,
             api_key=connection.api_key or NO_KEY,
             max_retries=0,
             timeout=TIMEOUT,
+            # Follows no redirects: who answers at the address must not send the key elsewhere.
+            http_client=httpx2.AsyncClient(
+                transport=GuardedTransport(settings.PROVIDER_PRIVATE_HOSTS),
+                follow_redirects=False,
+            ),
         )
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart, None]:
@@ -110,6 +118,11 @@ class OpenAICompatibleProvider:
         yield Finish(response.finish_reason)
 
     def _translate(self, error: Exception, began: bool) -> ProviderError:
+        cause = cause_of(error)
+        if isinstance(cause, AddressRefused):
+            return provider_error("provider_misconfigured", str(cause))
+        if 300 <= getattr(error.__cause__, "status_code", 0) < 400:
+            return provider_error("provider_misconfigured", REDIRECTED)
         reason = _reason(error)
         retry_after = getattr(error, "retry_after", None)
         if (code := _code(error, began)) is not None:

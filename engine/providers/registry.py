@@ -1,7 +1,8 @@
 """Which provider serves a model: by the kind of the organization's connection, imported lazily.
 
 To add a kind: write a module with `connect(connection) -> Provider` and name it in `KINDS`.
-Only a worker calls this: it is the one process that decrypts credentials.
+Only a worker calls this. Beside it, a test of the connection alone decrypts credentials, for the
+one request that it makes.
 """
 
 from __future__ import annotations

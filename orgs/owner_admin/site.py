@@ -7,6 +7,7 @@ filters, lookups in addresses, histories, bulk actions. Here no such place exist
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from django.contrib.admin import AdminSite
@@ -55,6 +56,15 @@ ROUTES: dict[str, View] = {
 
 
 class OwnerSite(AdminSite):
+    """`routes`: pages of higher rooms join ours by `add`."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.routes = dict(ROUTES)
+
+    def add(self, routes: Mapping[str, View]) -> None:
+        self.routes |= routes
+
     def register(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise ImproperlyConfigured(
             "The owner's admin takes no models: write a page that begins at the tenant."
@@ -68,7 +78,7 @@ class OwnerSite(AdminSite):
     def get_urls(self) -> list[URLResolver | URLPattern]:
         pages = [
             path(f"<organization>/{route}", for_administrators(view))
-            for route, view in ROUTES.items()
+            for route, view in self.routes.items()
         ]
         return [path("", organization.choose), *pages]
 

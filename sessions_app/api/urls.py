@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from django.urls import path, re_path
 
+from catalog.api.providers import (
+    ProviderModelsView,
+    ProviderModelView,
+    ProvidersView,
+    ProviderTestView,
+    ProviderView,
+)
 from orgs.api.keys import AuditView, KeyRotationView, KeysView, KeyView
 from orgs.api.organizations import (
     InvitationsView,
@@ -41,6 +48,7 @@ from sessions_app.api.waits import InboxView, PendingView
 from sessions_app.streaming.sse import session_stream_view
 
 ORGANIZATION = "organizations/<str:organization_id>"
+PROVIDER = f"{ORGANIZATION}/providers/<str:provider_id>"
 WORKSPACE = "workspaces/<str:workspace_id>"
 SESSION = "sessions/<str:session_id>"
 QUEUED = f"{SESSION}/queue/<str:turn_id>"
@@ -90,6 +98,11 @@ urlpatterns = [
     path(f"{ORGANIZATION}/api_keys", KeysView.as_view()),
     path(f"{ORGANIZATION}/api_keys/<str:key_id>", KeyView.as_view()),
     path(f"{ORGANIZATION}/api_keys/<str:key_id>/rotate", KeyRotationView.as_view()),
+    path(f"{ORGANIZATION}/providers", ProvidersView.as_view()),
+    path(PROVIDER, ProviderView.as_view()),
+    path(f"{PROVIDER}/test", ProviderTestView.as_view()),
+    path(f"{PROVIDER}/models", ProviderModelsView.as_view()),
+    path(f"{PROVIDER}/models/<str:model_id>", ProviderModelView.as_view()),
     path(f"{ORGANIZATION}/sessions", InventoryView.as_view()),
     path(f"{ORGANIZATION}/audit", AuditView.as_view()),
     re_path("", no_such_route),

@@ -13,6 +13,9 @@ from typing import Any
 import pytest
 from django.urls import URLPattern
 
+from catalog.kinds import ProviderKind
+from catalog.models import Provider
+from catalog.services.providers import NewModel, create_provider
 from core.clock import now
 from core.ids import Prefix, encode_id
 from orgs.roles import OrganizationRole, Scope, WorkspaceRole
@@ -49,6 +52,7 @@ MANAGED = "200 200 403 403 403 404 404 200 404" + NO_KEY
 BY_PEOPLE = "201 201 403 403 403 404 404 403 404" + NO_KEY
 OF_A_KEY = "200 200 404 404 404 404 404 404 404" + NO_KEY
 ORGANIZATION = "organizations/<str:organization_id>"
+PROVIDER = f"{ORGANIZATION}/providers/<str:provider_id>"
 WORKSPACE = "workspaces/<str:workspace_id>"
 OWN = "200 200 200 200 200 404 403 403 403" + NO_KEY
 MATRIX: dict[tuple[str, str], str] = {
@@ -77,6 +81,15 @@ MATRIX: dict[tuple[str, str], str] = {
     ("POST", f"{ORGANIZATION}/api_keys/<str:key_id>/rotate"): (
         "201 403 404 404 404 404 404 404 404" + NO_KEY
     ),
+    ("GET", f"{ORGANIZATION}/providers"): MANAGED,
+    ("POST", f"{ORGANIZATION}/providers"): MANAGED.replace("200", "201"),
+    ("GET", PROVIDER): MANAGED,
+    ("POST", PROVIDER): MANAGED,
+    ("DELETE", PROVIDER): MANAGED.replace("200", "204"),
+    ("POST", f"{PROVIDER}/test"): MANAGED,
+    ("POST", f"{PROVIDER}/models"): MANAGED.replace("200", "201"),
+    ("POST", f"{PROVIDER}/models/<str:model_id>"): MANAGED,
+    ("DELETE", f"{PROVIDER}/models/<str:model_id>"): MANAGED.replace("200", "204"),
     ("GET", f"{ORGANIZATION}/audit"): MANAGED,
     ("GET", f"{ORGANIZATION}/sessions"): MANAGED,
     ("GET", "models"): READ,
@@ -141,6 +154,10 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("POST", f"{ORGANIZATION}/invitations"): {"email": "greta@example.test"},
     ("POST", f"{ORGANIZATION}/service_accounts"): {"name": "CI"},
     ("POST", f"{ORGANIZATION}/api_keys"): {"name": "Shop", "scopes": ["read"]},
+    ("POST", f"{ORGANIZATION}/providers"): {"name": "Local", "base_url": "http://127.0.0.1:9/v1"},
+    ("POST", PROVIDER): {"name": "Renamed"},
+    ("POST", f"{PROVIDER}/models"): {"model_id": "another"},
+    ("POST", f"{PROVIDER}/models/<str:model_id>"): {"display_name": "Renamed"},
     ("PUT", "sessions/<str:session_id>/draft"): {"text": "Dear", "expected_version": 0},
 }
 
@@ -213,6 +230,17 @@ class Stage:
         cast = self.cast
         return make_key(cast.owner, cast.organization, None, [Scope.READ]).row.public_id
 
+    def _provider(self) -> Provider:
+        """One at which nobody answers: a test of it says so."""
+        return create_provider(
+            organization=self.cast.organization,
+            slug=uuid.uuid4().hex,
+            kind=ProviderKind.OPENAI_COMPATIBLE,
+            name="Local",
+            models=[NewModel("tide-1", "Tide")],
+            base_url="http://127.0.0.1:9/v1",
+        )
+
     def caller(self, column: str) -> Caller:
         if column in self._secrets:
             return Caller(self.cast, authorization=f"Bearer {self._secrets[column]}")
@@ -231,6 +259,10 @@ class Stage:
         path = path.replace("<str:turn_id>", turn.public_id if turn else "")
         path = path.replace("<str:workspace_id>", self.workspace_id)
         path = path.replace("<str:organization_id>", self.cast.organization.public_id)
+        if "provider_id" in path:
+            provider = self._provider()
+            path = path.replace("<str:provider_id>", provider.public_id)
+            path = path.replace("<str:model_id>", provider.models.get().public_id)
         for name, make in self._others.items():
             if name in path:
                 path = path.replace(name, make("service_accounts" in path))

@@ -22,6 +22,8 @@ import pytest
 from llmock.pytest_plugin import LLMock
 
 from catalog.kinds import ProviderConnection, ProviderKind
+from catalog.probing.verdicts import Outcome
+from catalog.services.checking import check_connection
 from catalog.services.providers import NewModel, create_provider
 from core.db import in_db_thread
 from engine.ports import (
@@ -400,6 +402,23 @@ async def test_a_wrong_key_is_named(aimock: str) -> None:
     opened = connect(ProviderConnection(ProviderKind.OPENAI_COMPATIBLE, aimock, "another"))
     assert (await failure(opened, request(UserText("plain")))).code == "provider_auth_failed"
     await opened.aclose()
+
+
+def test_a_test_of_the_connection_tells_a_wrong_key_on_aimock(cast: Cast, aimock: str) -> None:
+    names = {"access": cast.access("owner"), "organization_id": cast.organization.pk}
+    for key, outcome in (("another-key-that-is-long", Outcome.WRONG_KEY), (KEY, None)):
+        provider = create_provider(
+            organization=cast.organization,
+            slug=f"local-{len(key)}",
+            kind=ProviderKind.OPENAI_COMPATIBLE,
+            name="Local",
+            models=[NewModel("gpt-4o", "Local model")],
+            base_url=aimock,
+            api_key=key,
+        )
+        verdict = check_connection(**names, provider_id=provider.pk)
+        assert key not in verdict.sentence
+        assert (verdict.outcome is Outcome.WRONG_KEY) is (outcome is Outcome.WRONG_KEY)
 
 
 async def test_whole_turns_on_aimock(committed_cast: Cast, aimock: str, home: Path) -> None:

@@ -12,7 +12,8 @@ from django.test import Client
 
 from catalog.models import Provider
 from core.db import in_db_thread
-from engine.failures import clean_reason, describe, error_from_status, provider_error
+from core.text import clean_reason
+from engine.failures import describe, error_from_status, provider_error
 from sessions_app.models import Attempt, Session
 from sessions_app.services import attempts
 from tests.engine.conftest import Talk, working

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from catalog.models import Provider
+from catalog.services.connecting import NewProvider, connect_provider
 from orgs.models import ApiKey, Invitation, Organization, User, Workspace
 from orgs.principals import access_for_user
 from orgs.roles import OrganizationRole, WorkspaceRole
@@ -29,6 +31,7 @@ class House:
     invitation: Invitation
     workspace: Workspace
     key: ApiKey
+    provider: Provider
 
     @property
     def home(self) -> str:
@@ -42,6 +45,8 @@ class House:
             "invitation": self.invitation.public_id,
             "workspace": self.workspace.public_id,
             "key": self.key.public_id,
+            "provider": self.provider.public_id,
+            "model": self.provider.models.get(model_id__endswith="-1").public_id,
         }
 
     def fill(self, text: str) -> str:
@@ -65,7 +70,16 @@ def furnish(
         organization_id=organization.pk,
         new=NewKey(f"{word} key", ["read"], workspace_id=workspace.pk),
     )
-    return House(organization, person, account, invitation, workspace, key)
+    provider = connect_provider(
+        access=access,
+        organization_id=organization.pk,
+        new=NewProvider(
+            f"{word} models",
+            base_url="http://127.0.0.1:9/v1",
+            models=[{"model_id": f"{word}-1"}, {"model_id": f"{word}-2"}],
+        ),
+    )
+    return House(organization, person, account, invitation, workspace, key, provider)
 
 
 def two_houses(cast: Cast) -> tuple[House, House]:
@@ -114,6 +128,8 @@ class Row:
 KEY = {"name": "nightly", "reach": "read", "lifetime_days": "30"}
 PLACE = {"member": "{person}", "role": "viewer"}
 _USER, _WORKSPACE = "members/<user>/", "workspaces/<workspace>/"
+_PROVIDER = "providers/<provider>/"
+_MODEL = f"{_PROVIDER}models/<model>/"
 _PLACE = "workspaces/{workspace}/members/"
 ROWS = (
     Row("GET", "", "", 302),
@@ -152,6 +168,26 @@ ROWS = (
     Row("POST", "keys/<key>/rotate/", "keys/{key}/rotate/", 200, {"overlap": "3600"}, 400),
     Row("GET", "keys/<key>/revoke/", "keys/{key}/revoke/", 200),
     Row("POST", "keys/<key>/revoke/", "keys/{key}/revoke/", 302),
+    Row("GET", "providers/", "providers/", 200),
+    Row("GET", "providers/new/", "providers/new/", 200),
+    Row("POST", "providers/new/", "providers/new/", 302,
+        {"name": "Local", "base_url": "http://127.0.0.1:9/v1", "models": "tide-1"}),
+    Row("GET", _PROVIDER, "providers/{provider}/", 200),
+    Row("GET", f"{_PROVIDER}edit/", "providers/{provider}/edit/", 200),
+    Row("POST", f"{_PROVIDER}edit/", "providers/{provider}/edit/", 302,
+        {"name": "Renamed", "base_url": "http://127.0.0.1:9/v1"}),
+    Row("POST", f"{_PROVIDER}switch/", "providers/{provider}/switch/", 302, {"enabled": "off"}),
+    Row("POST", f"{_PROVIDER}test/", "providers/{provider}/test/", 302),
+    Row("GET", f"{_PROVIDER}remove/", "providers/{provider}/remove/", 200),
+    Row("POST", f"{_PROVIDER}remove/", "providers/{provider}/remove/", 302),
+    Row("GET", f"{_PROVIDER}models/new/", "providers/{provider}/models/new/", 200),
+    Row("POST", f"{_PROVIDER}models/new/", "providers/{provider}/models/new/", 302,
+        {"model_id": "tide-1", "flags": "is_enabled"}),
+    Row("GET", _MODEL, "providers/{provider}/models/{model}/", 200),
+    Row("POST", _MODEL, "providers/{provider}/models/{model}/", 302,
+        {"display_name": "Tide", "flags": "is_enabled"}),
+    Row("GET", f"{_MODEL}remove/", "providers/{provider}/models/{model}/remove/", 200),
+    Row("POST", f"{_MODEL}remove/", "providers/{provider}/models/{model}/remove/", 302),
     Row("GET", "settings/", "settings/", 200),
     Row("POST", "settings/", "settings/", 302, {"name": "Atlas of Lindqvist"}),
     Row("POST", "settings/only-me/", "settings/only-me/", 302, {"allow": "on"}, admins=403),

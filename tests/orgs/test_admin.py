@@ -233,9 +233,9 @@ def test_providers_and_models_are_told_and_no_credential_is(cast: Cast, operator
     answer = operator.post("/admin/catalog/provider/add/", form)
     assert answer.status_code == 302, answer.text[:3000]
     model, provider = lines(cast, 2)
-    assert (model.action, model.target_name) == ("model.created", "local/small")
+    assert (model.action, model.target_name) == ("model.added", "local/small")
     assert model.changes["display_name"] == [None, "Small"]
-    assert provider.action == "provider.created"
+    assert provider.action == "provider.connected"
     assert provider.changes["api_key"] == [None, "set"]
     row = Provider.objects.get(slug="local")
     (small,) = row.models.all()

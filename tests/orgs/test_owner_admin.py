@@ -22,7 +22,7 @@ from orgs.models import (
     User,
     WorkspaceMembership,
 )
-from orgs.owner_admin.site import ROUTES, owner_site
+from orgs.owner_admin.site import owner_site
 from orgs.roles import OrganizationRole, WorkspaceRole
 from orgs.services.founding import (
     add_organization_member,
@@ -56,7 +56,10 @@ def undone() -> Iterator[None]:
 def state(organization_id: Any) -> dict[str, Any]:
     """Every row of an organization."""
     found: dict[str, Any] = {}
-    models: list[type[Model]] = [*apps.get_app_config("orgs").get_models()]
+    models: list[type[Model]] = [
+        *apps.get_app_config("orgs").get_models(),
+        *apps.get_app_config("catalog").get_models(),
+    ]
     for model in models:
         names = {field.name for field in model._meta.get_fields()}
         rows = model._default_manager.all()
@@ -66,6 +69,8 @@ def state(organization_id: Any) -> dict[str, Any]:
             rows = rows.filter(workspace__organization_id=organization_id)
         elif model is User:
             rows = rows.filter(organization_memberships__organization_id=organization_id)
+        elif "provider" in names:
+            rows = rows.filter(provider__organization_id=organization_id)
         elif {"organization", "organization_id"} & names:
             rows = rows.filter(organization_id=organization_id)
         else:
@@ -77,9 +82,9 @@ def state(organization_id: Any) -> dict[str, Any]:
 
 
 def test_every_address_has_a_row_and_every_row_an_address() -> None:
-    assert {row.route for row in ROWS} == set(ROUTES)
+    assert {row.route for row in ROWS} == set(owner_site.routes)
     patterns = {str(each.pattern) for each in owner_site.get_urls()}
-    assert patterns == {"", *(f"<organization>/{route}" for route in ROUTES)}
+    assert patterns == {"", *(f"<organization>/{route}" for route in owner_site.routes)}
 
 
 def test_no_model_can_be_registered() -> None:

@@ -29,7 +29,9 @@ TERMS = """
     announce, claim, lease, heartbeat, expire, reap, fence, provider, model, tool, tool call,
     tool result, approval, question, wait, origin, directory, folder, service, selector
 """
-SETTING = re.compile(r'env\.(?:text|required|number|flag|words|choice|networks)\(\s*"([A-Z_]+)"')
+SETTING = re.compile(
+    r'env\.(?:text|required|number|flag|words|choice|networks|places)\(\s*"([A-Z_]+)"'
+)
 SETTING_ROW = re.compile(r"^\| `([A-Z_]+)` \|", re.MULTILINE)
 # Read by the supervisor, before there are settings.
 SETTINGS_OF_THE_START = {"HOST", "PORT", "WEB", "WORKERS"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import signal
 from typing import Any
 
@@ -20,8 +19,6 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         keep_connections_per_thread()
-        # It names each request's whole address, and an address may hold credentials.
-        logging.getLogger("httpx2").setLevel(logging.WARNING)
         asyncio.run(_work())
 
 

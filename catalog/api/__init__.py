@@ -1,0 +1,1 @@
+"""Providers and their models over HTTP, for who administers an organization."""

@@ -1,0 +1,1 @@
+"""Pages of the owner's admin about the catalogue."""
