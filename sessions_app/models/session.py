@@ -205,7 +205,8 @@ class Session(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.title or self.public_id
+        """How operators' pages and tracebacks name it: a title is people's text."""
+        return self.public_id
 
     @property
     def public_id(self) -> str:
