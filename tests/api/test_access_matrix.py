@@ -26,6 +26,9 @@ from tests.api.client import Caller, refusal
 from tests.api.matrix_rows import BODIES, COLUMNS, KEYS, MATRIX, PEOPLE, STREAM
 from tests.factories import PASSWORD, Cast, claim, make_key, make_session, send
 
+# What no key may do, whatever its scopes.
+PEOPLE_ALONE = {"not_a_person", "needs_a_person", "not_the_maker"}
+
 
 def routes() -> Iterator[tuple[str, str]]:
     """Method and path of everything that the URLconf answers."""
@@ -122,6 +125,16 @@ class Stage:
         return BODIES.get(route, {} if route[0] in {"POST", "PUT"} else None)
 
 
+def names_its_scope(response: Any) -> None:
+    """BR-101: what a key lacks, and what it has."""
+    error = response.json()["error"]
+    assert error["code"] == "missing_scope"
+    needed = error["details"]["required_scope"]
+    assert needed in set(Scope)
+    assert needed in error["message"]
+    assert error["details"]["action"] not in error["details"]["granted_actions"]
+
+
 def check_row(stage: Stage, route: tuple[str, str]) -> None:
     found, path = [], ""
     for column in COLUMNS:
@@ -131,7 +144,9 @@ def check_row(stage: Stage, route: tuple[str, str]) -> None:
         response = stage.caller(column).request(route[0], path, stage.body(route))
         found.append(str(response.status_code))
         if response.status_code >= 400:
-            refusal(response)
+            _, code, _ = refusal(response)
+            if response.status_code == 403 and column in KEYS and code not in PEOPLE_ALONE:
+                names_its_scope(response)
             assert (Session.objects.count(), Event.objects.count()) == before
     assert dict(zip(COLUMNS, found, strict=True)) == dict(
         zip(COLUMNS, MATRIX[route].split(), strict=True)
