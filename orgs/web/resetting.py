@@ -16,6 +16,7 @@ from core.errors import InvalidInput, NotFound
 from core.mail import send_later
 from orgs.services.passwords import find_reset, make_reset_mail, reset_password
 from orgs.web import throttle
+from orgs.web.secrecy import without_address
 from orgs.web.views import posted_email
 
 
@@ -62,6 +63,4 @@ def _form(
     """Without an address: the link is dead."""
     context = {"theme": theme(request), "email": email, "problem": problem}
     response = render(request, "password_new.html", context, status=status)
-    # The address of this page is a secret: it is told nobody, not even our own pages.
-    response["Referrer-Policy"] = "no-referrer"
-    return response
+    return without_address(response)

@@ -96,6 +96,32 @@ def test_a_password_is_changed_and_a_wrong_one_refused(
     user["password"] += "-again"
 
 
+def test_a_link_from_a_mail_sets_a_new_password(
+    server: Server, chromium: Browser, person: NewPerson
+) -> None:
+    """By a browser's own form: what it sends along is what the CSRF check asks for."""
+    user: Any = next(u for u in server.demo["users"] if u["role"] == "viewer")
+    context = chromium.new_context()
+    page = context.new_page()
+    page.goto(f"{server.url}/password-reset/")
+    page.fill("[name=email]", user["email"])
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("mail").first).to_be_visible()
+    link = re.compile(r"http\S+/password-reset/usr_\w+/\S+/")
+    server.wait_until(lambda: link.search(mails(server)), 20, "no mail came")
+    page.goto(link.findall(mails(server))[-1])
+    page.fill("[name=new]", user["password"])  # the one that other tests know
+    page.get_by_role("button", name="Set the password").click()
+    page.wait_for_url(re.compile(r"/sign-in/\?renewed"))
+    context.close()
+    assert "/w/" in person("viewer").tab("/").url
+
+
+def mails(server: Server) -> str:
+    """Without a mail server they are in the log."""
+    return "".join(path.read_text() for path in sorted((server.home / "logs").glob("web*.log")))
+
+
 def change(page: Any, current: str, new: str) -> None:
     page.get_by_label("Present password").fill(current)
     page.get_by_label("New password").fill(new)
