@@ -350,16 +350,26 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
 SILENCED_SYSTEM_CHECKS = ["auth.E003", "auth.W004"]
 
 # ── Logs: names and ids, never people's text ──
+_LOG_LEVEL = env.text("LOG_LEVEL", "INFO")
+# At DEBUG these write down what goes over the line: keys, cookies, prompts.
+_TALKATIVE = ("uvicorn", "websockets", "daphne", "httpcore", "openai")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
+    "formatters": {
+        "line": {
+            "()": "core.log_lines.LineFormatter",
+            "fmt": "%(asctime)s %(levelname)s %(name)s %(message)s",
+            "secret_paths": ["/invitation/", "/password-reset/"],
+        }
+    },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["stderr"], "level": env.text("LOG_LEVEL", "INFO")},
+    "root": {"handlers": ["stderr"], "level": _LOG_LEVEL},
     # Whoever asks for another host gets a 400; its traceback would let them fill the log.
-    # The clients of providers name whole addresses and headers, and these hold credentials.
     "loggers": {
         "django.security.DisallowedHost": {"level": "CRITICAL"},
+        **{name: {"level": "INFO" if _LOG_LEVEL == "DEBUG" else _LOG_LEVEL} for name in _TALKATIVE},
+        # The clients of providers name whole addresses, which may hold credentials.
         "httpx2": {"level": "WARNING"},
         "httpcore2": {"level": "WARNING"},
     },

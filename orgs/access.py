@@ -5,7 +5,7 @@ It is granted only in `orgs.principals`. It filters only through `visible_to(acc
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -19,9 +19,11 @@ from orgs.roles import (
     Action,
     OrganizationAction,
     OrganizationRole,
+    Scope,
     WorkspaceKind,
     WorkspaceRole,
     scope_that_allows,
+    scope_that_manages,
 )
 
 
@@ -121,17 +123,7 @@ class Access:
         if self.may(action, workspace_id, maker_id=maker_id):
             return
         if self.principal.kind is PrincipalKind.KEY:
-            scope = scope_that_allows(action)
-            raise Forbidden(
-                "missing_scope",
-                f"This key may not do that; it needs the scope “{scope}”, "
-                "and its maker the role for it.",
-                details={
-                    "required_scope": str(scope),
-                    "action": str(action),
-                    "granted_actions": self._granted(workspace_id),
-                },
-            )
+            raise _missing_scope(action, scope_that_allows(action), self._granted(workspace_id))
         raise Forbidden(
             "missing_role",
             "Your role in this workspace does not allow that; ask one of its administrators.",
@@ -146,10 +138,15 @@ class Access:
         return grant is not None and action in grant.actions
 
     def require_in(self, action: OrganizationAction, organization_id: UUID) -> None:
-        """Raises NotFound where one does not belong, Forbidden where one's role is too low."""
+        """Raises NotFound where one does not belong, Forbidden where one's role is too low, or the
+        key lacks the scope, which it names.
+        """
         if organization_id not in self.organizations:
             raise NotFound
         if not self.may_in(action, organization_id):
+            if self.principal.kind is PrincipalKind.KEY:
+                granted = sorted(self.organizations[organization_id].actions)
+                raise _missing_scope(action, scope_that_manages(action), granted)
             who = "an owner" if action is OrganizationAction.OWN else "an owner or admin"
             raise Forbidden(
                 "missing_role",
@@ -185,3 +182,17 @@ class Access:
         }
         default = self.default_workspace_id if self.default_workspace_id in kept else None
         return replace(self, grants=kept, default_workspace_id=default, organizations={})
+
+
+def _missing_scope(
+    action: Action | OrganizationAction, scope: Scope, granted: Sequence[str]
+) -> Forbidden:
+    return Forbidden(
+        "missing_scope",
+        f"This key may not do that; it needs the scope “{scope}”, and its maker the role for it.",
+        details={
+            "required_scope": str(scope),
+            "action": str(action),
+            "granted_actions": list(granted),
+        },
+    )

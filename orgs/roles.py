@@ -82,6 +82,11 @@ def scope_that_allows(action: Action) -> Scope:
     return next(scope for scope in Scope if action in SCOPE_ACTIONS[scope])
 
 
+def scope_that_manages(action: OrganizationAction) -> Scope:
+    """The same for what concerns an organization as such."""
+    return next(scope for scope in Scope if action in ORGANIZATION_SCOPE_ACTIONS[scope])
+
+
 def actions_of_scopes(scopes: list[str]) -> frozenset[Action]:
     """Unknown scopes grant nothing."""
     named = frozenset(Action(scope) for scope in scopes if scope in set(Action))

@@ -101,12 +101,12 @@ class MemberView(ApiView):
         responses={200: objects.MemberObject},
     )
     def post(self, request: Request, organization_id: str, user_id: str) -> Response:
-        read_query(request.query_params, NoQuery)
+        tenant = open_tenant(request, organization_id)
         values = read_shape(request.data, shapes.SetOrganizationRole)
         access = access_of(request)
         membership = set_organization_role(
             access=access,
-            organization_id=open_tenant(request, organization_id).id,
+            organization_id=tenant.id,
             user_id=id_in_path(Prefix.USER, user_id),
             role=OrganizationRole(values["role"]),
         )
@@ -154,13 +154,13 @@ class InvitationsView(ApiView):
         responses={201: objects.InvitationObject},
     )
     def post(self, request: Request, organization_id: str) -> Response:
-        read_query(request.query_params, NoQuery)
+        tenant = open_tenant(request, organization_id)
         values = read_shape(request.data, shapes.CreateInvitation)
         access = access_of(request)
         role = values.get("workspace_role")
         invitation, token = create_invitation(
             access=access,
-            organization_id=open_tenant(request, organization_id).id,
+            organization_id=tenant.id,
             new=NewInvitation(
                 email=values["email"],
                 role=OrganizationRole(values["role"]),
@@ -198,10 +198,9 @@ class ServiceAccountsView(ApiView):
         responses={201: objects.MemberObject},
     )
     def post(self, request: Request, organization_id: str) -> Response:
-        read_query(request.query_params, NoQuery)
+        tenant = open_tenant(request, organization_id)
         values = read_shape(request.data, shapes.CreateServiceAccount)
         access = access_of(request)
-        tenant = open_tenant(request, organization_id)
         account = create_service_account(
             access=access,
             organization_id=tenant.id,

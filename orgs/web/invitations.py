@@ -15,6 +15,7 @@ from orgs.principals import access_for_user
 from orgs.selectors.invitations import find_invitation
 from orgs.services.invitations import accept_as_member, accept_as_newcomer
 from orgs.services.validation import NAME_MAX_CHARACTERS
+from orgs.web.secrecy import without_address
 
 HOME = "/"
 _FIELDS = {"name", "password"}
@@ -69,7 +70,7 @@ def _page(
         "here": request.path,
         "theme": theme(request),
     }
-    return render(request, "invitation.html", context, status=status)
+    return without_address(render(request, "invitation.html", context, status=status))
 
 
 def _dead(request: HttpRequest) -> HttpResponse:

@@ -20,6 +20,7 @@ from core.mail import has_mail_server, send_later
 from orgs.selectors.passwords import find_reset
 from orgs.services.passwords import make_reset_mail, reset_password
 from orgs.web import throttle
+from orgs.web.secrecy import without_address
 from orgs.web.views import posted_email
 
 
@@ -72,6 +73,4 @@ def _form(
     """Without an address: the link is dead."""
     context = {"theme": theme(request), "email": email, "problem": problem}
     response = render(request, "password_new.html", context, status=status)
-    # The address of this page is a secret: it is told nobody, not even our own pages.
-    response["Referrer-Policy"] = "no-referrer"
-    return response
+    return without_address(response)

@@ -205,7 +205,7 @@ class Session(models.Model):
         ]
 
     def __str__(self) -> str:
-        """Never its title: lists of what hangs on what show this to operators."""
+        """How operators' pages and tracebacks name it: a title is people's text."""
         return self.public_id
 
     @property

@@ -134,7 +134,7 @@ def _require_control(access: Access, session_id: UUID) -> Session:
 
 
 def _lock_workspace(access: Access, workspace_id: UUID) -> WorkspaceHold:
-    if not access.may(Action.WORKSPACE_READ, workspace_id):
+    if workspace_id not in access.grants:
         raise NotFound
     access.require(Action.WORKSPACE_MANAGE, workspace_id)
     holds = WorkspaceHold.objects.select_for_update(no_key=True)

@@ -13,7 +13,7 @@ from core import errors
 from core.api.errors import CODES
 from core.api.fields import StrictSerializer
 from sessions_app.api import requests
-from tests.api.test_access_matrix import COLUMNS, MATRIX
+from tests.api.matrix_rows import COLUMNS, MATRIX
 
 ROOT = Path(settings.BASE_DIR)
 TEXT = (ROOT / "docs" / "compatibility.md").read_text()

@@ -13,7 +13,7 @@ from django.core.management import call_command
 from django.test import Client
 
 from sessions_app.api.openapi import document
-from tests.api.test_access_matrix import MATRIX
+from tests.api.matrix_rows import MATRIX
 
 SNAPSHOT = Path(settings.BASE_DIR) / "docs" / "openapi.yaml"
 

@@ -14,7 +14,7 @@ from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import content_type_conformance, response_schema_conformance
 
-from tests.api.test_access_matrix import MATRIX, STREAM
+from tests.api.matrix_rows import MATRIX, STREAM
 from tests.journeys.server import Server
 
 OPERATIONS = sorted(MATRIX.keys() - {STREAM, ("GET", "openapi.json")})

@@ -96,6 +96,65 @@ def test_a_password_is_changed_and_a_wrong_one_refused(
     user["password"] += "-again"
 
 
+def test_a_link_from_a_mail_sets_a_new_password(
+    server: Server, chromium: Browser, person: NewPerson
+) -> None:
+    """By a browser's own form: what it sends along is what the CSRF check asks for."""
+    user: Any = next(u for u in server.demo["users"] if u["role"] == "viewer")
+    context = chromium.new_context()
+    page = context.new_page()
+    page.goto(f"{server.url}/password-reset/")
+    page.fill("[name=email]", user["email"])
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("mail").first).to_be_visible()
+    link = re.compile(r"http\S+/password-reset/usr_\w+/\S+/")
+    server.wait_until(lambda: link.search(mails(server)), 20, "no mail came")
+    page.goto(link.findall(mails(server))[-1])
+    page.fill("[name=new]", user["password"])  # the one that other tests know
+    page.get_by_role("button", name="Set the password").click()
+    page.wait_for_url(re.compile(r"/sign-in/\?renewed"))
+    context.close()
+    assert "/w/" in person("viewer").tab("/").url
+
+
+def test_the_tabs_of_an_expired_login_stop_asking_and_lead_to_the_door(
+    server: Server, person: NewPerson, client: Client
+) -> None:
+    """BR-088: at most three attempts each; once somebody is signed in again all of them go on."""
+    session = client.create("Expired")
+    someone = person("admin")
+    tabs = [someone.tab(f"/s/{session}/") for _ in "abc"]
+    opened: list[list[str]] = [[] for _ in tabs]
+    for tab, seen in zip(tabs, opened, strict=True):
+        tab.on("websocket", lambda socket, each=seen: each.append(socket.url))
+    tabs[0].fill("textarea", "kept text")
+    tabs[0].wait_for_timeout(1_200)
+    expired = "UPDATE orgs_login SET expires_at = now() - interval '1 second' RETURNING id"
+    assert server.query(expired)
+    for tab in tabs:
+        expect(tab.locator("[data-connection]")).to_contain_text("You are signed out")
+    tabs[0].wait_for_timeout(6_000)
+    assert max(map(len, opened)) <= 3
+    tabs[0].get_by_role("link", name="Sign in again").click()
+    user: Any = next(u for u in server.demo["users"] if u["role"] == "admin")
+    tabs[0].fill("[name=email]", user["email"])
+    tabs[0].fill("[name=password]", user["password"])
+    tabs[0].keyboard.press("Enter")
+    tabs[0].wait_for_url(re.compile(f"/s/{session}/"))
+    expect(tabs[0].locator("textarea").first).to_have_value("kept text")
+    for tab in tabs[1:]:
+        tab.reload()
+        expect(tab.locator("[data-transcript]")).to_be_visible()
+        expect(tab.locator("[data-connection]")).to_be_hidden()
+        expect(tab.locator("textarea").first).to_have_value("kept text")
+    someone.problems.clear()  # what was refused meanwhile
+
+
+def mails(server: Server) -> str:
+    """Without a mail server they are in the log."""
+    return "".join(path.read_text() for path in sorted((server.home / "logs").glob("web*.log")))
+
+
 def change(page: Any, current: str, new: str) -> None:
     page.get_by_label("Present password").fill(current)
     page.get_by_label("New password").fill(new)

@@ -35,6 +35,7 @@ def test_a_newcomer_joins_and_is_signed_in(cast: Cast) -> None:
     page = client.get(link)
     assert page.status_code == 200
     assert "no-store" in page["cache-control"]
+    assert page["referrer-policy"] == "strict-origin"
     assert "Ada Moreau" in page.content.decode()
     assert client.post(link, WELCOME)["location"] == "/"
     user = User.objects.get(email="iris@example.test")

@@ -31,7 +31,10 @@ from orgs.services.founding import (
     create_user,
 )
 from orgs.services.keys import NewKey, create_key
+from orgs.services.members import remove_organization_member, set_organization_role
 from orgs.services.workspaces import create_shared_workspace
+from tests.api.callers import secrets_of_keys
+from tests.api.matrix_rows import DEAD_KEYS, KEYS
 from tests.factories import PASSWORD, Cast
 from tests.orgs.owner_rows import ADMINISTRATORS, PEOPLE, PLACE, ROWS, House, furnish, two_houses
 
@@ -264,13 +267,42 @@ def test_a_personal_workspace_is_no_matter_of_the_organization(cast: Cast) -> No
         assert personal.public_id not in client.get(ours.home + page).content.decode()
 
 
-def test_a_key_opens_no_page(cast: Cast) -> None:
+@pytest.mark.parametrize("name", [*KEYS, *DEAD_KEYS])
+def test_a_key_opens_no_page(cast: Cast, name: str) -> None:
     ours, _ = two_houses(cast)
-    client = Client(headers={"authorization": f"Bearer {cast.organization_key.secret}"})
+    secret = secrets_of_keys(cast).get(name) or getattr(cast, name).secret
+    client = Client(headers={"authorization": f"Bearer {secret}"})
     before = state(ours.organization.pk)
     for row in ROWS:
         assert row.send(client, ours)["location"].startswith("/sign-in/"), row.address
     assert state(ours.organization.pk) == before
+
+
+@pytest.mark.parametrize("how", ["demoted", "removed"])
+def test_who_administered_once_is_a_stranger_now(cast: Cast, how: str) -> None:
+    """With the login and the pages from before."""
+    ours, _ = two_houses(cast)
+    client, owner = browser(cast, "admin"), cast.access("owner")
+    organization_id = ours.organization.pk
+    home = f"{ours.home}members/"
+    assert client.get(home).status_code == 200
+    if how == "removed":
+        remove_organization_member(
+            access=owner, organization_id=organization_id, user_id=cast.admin.pk
+        )
+    else:
+        set_organization_role(
+            access=owner,
+            organization_id=organization_id,
+            user_id=cast.admin.pk,
+            role=OrganizationRole.MEMBER,
+        )
+    before = state(organization_id)
+    never = client.get(f"/owner/org_{'0' * 32}/members/").content
+    for row in ROWS:
+        answer = row.send(client, ours)
+        assert (answer.status_code, answer.content) == (404, never), row.address
+    assert state(organization_id) == before
 
 
 def test_requests_need_their_csrf_token(cast: Cast) -> None:

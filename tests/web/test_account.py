@@ -206,7 +206,7 @@ def test_a_link_sets_the_password_and_ends_every_login(cast: Cast) -> None:
     link = link_for(cast.member)
     somewhere = Client()
     page = somewhere.get(link)
-    assert page["Referrer-Policy"] == "no-referrer"
+    assert page["Referrer-Policy"] == "strict-origin"
     assert "no-store" in page["Cache-Control"]
     assert cast.member.email in page.content.decode()
     assert somewhere.post(link, {"new": NEW})["Location"] == "/sign-in/?renewed"

@@ -49,7 +49,7 @@ def is_guarded(answer: HttpResponseBase) -> list[str]:
         "base": policy.get("base-uri") == "'none'",
         "framing": answer.headers.get("X-Frame-Options") == "DENY",
         "sniffing": answer.headers.get("X-Content-Type-Options") == "nosniff",
-        "referrer": answer.headers.get("Referrer-Policy") in {"same-origin", "no-referrer"},
+        "referrer": answer.headers.get("Referrer-Policy") in {"same-origin", "strict-origin"},
         "opener": answer.headers.get("Cross-Origin-Opener-Policy") == "same-origin",
         "storing": "no-store" in answer.headers.get("Cache-Control", ""),
     }
