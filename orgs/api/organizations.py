@@ -99,6 +99,7 @@ class MemberView(ApiView):
         responses={200: objects.MemberObject},
     )
     def post(self, request: Request, organization_id: str, user_id: str) -> Response:
+        read_query(request.query_params, NoQuery)
         values = read_shape(request.data, shapes.SetOrganizationRole)
         access = access_of(request)
         membership = set_organization_role(
@@ -152,6 +153,7 @@ class InvitationsView(ApiView):
         responses={201: objects.InvitationObject},
     )
     def post(self, request: Request, organization_id: str) -> Response:
+        read_query(request.query_params, NoQuery)
         values = read_shape(request.data, shapes.CreateInvitation)
         access = access_of(request)
         role = values.get("workspace_role")
@@ -196,6 +198,7 @@ class ServiceAccountsView(ApiView):
         responses={201: objects.MemberObject},
     )
     def post(self, request: Request, organization_id: str) -> Response:
+        read_query(request.query_params, NoQuery)
         values = read_shape(request.data, shapes.CreateServiceAccount)
         access = access_of(request)
         tenant = open_tenant(request, organization_id)
