@@ -8,7 +8,7 @@ BIN := .venv/bin
 RUN := $(BIN)/python
 # Two processes of tests; files stay whole, so that a server is started once for each.
 WORKERS_OF_TESTS ?= 2
-PYTEST := $(RUN) -m pytest -q -n $(WORKERS_OF_TESTS) --dist loadfile
+PYTEST := $(RUN) -m pytest -q -n $(WORKERS_OF_TESTS) --dist loadfile --no-loadscope-reorder
 # So that a killed make takes the server with it, where the system can do that.
 WITH_MAKE := $(shell command -v setpriv >/dev/null 2>&1 && echo setpriv --pdeathsig TERM --)
 
