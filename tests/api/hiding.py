@@ -85,6 +85,7 @@ class Workspace:
             "personal": cast.member.personal_workspaces.get(organization=cast.organization),
             "organization": cast.organization,
             "their_organization": cast.other_organization,
+            "provider_id": cast.organization.providers.earliest("pk"),
             "person": cast.member,
         }
         values = {name: each.public_id for name, each in named.items()}
