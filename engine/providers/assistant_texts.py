@@ -27,10 +27,12 @@ THANKS = "You are welcome. Ask *help* to see what this demo can do."
 CONNECT = """\
 I am only a demo. To work with a real model:
 
-1. An operator (made with `manage.py createsuperuser`) opens **/admin/** and adds a **provider** \
-of the kind `openai_compatible`: its base URL (for example `https://api.openai.com/v1`, or that of \
-a server of your own such as vLLM or Ollama) and its API key, which is stored encrypted.
-2. Below it, add the **models** it serves by their ids, and tick one as the default.
+1. An owner or admin of your organization opens *Manage …* in the account menu, then \
+**Providers and models**, and connects a server that speaks OpenAI's API: its base URL (for \
+example `https://api.openai.com/v1`, or that of a server of your own such as vLLM or Ollama) and \
+its API key, which is stored encrypted.
+2. They add the **models** it serves by their ids, make one the default, and press \
+*Test connection*.
 3. New sessions use the default. A session that has already begun keeps its model until a request \
 names another: `"model": "<provider>/<model>"`, on the session or on one prompt.
 
