@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Collection
+from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
@@ -27,6 +28,7 @@ from orgs.roles import (
 KEY_PREFIX_LENGTH = 14  # sed_w_ or sed_o_, and eight characters
 KEY_MAX_LENGTH = 200
 LAST_USED_RESOLUTION = timedelta(minutes=1)
+ADMINISTRATORS = frozenset({OrganizationRole.OWNER, OrganizationRole.ADMIN})
 
 
 def access_for_user(user: User) -> Access:
@@ -125,34 +127,28 @@ def _grants_of_user(user: User, organizations: Collection[UUID]) -> dict[UUID, W
 
 def _access_for_key(key: ApiKey) -> Access:
     """The intersection of the key's scopes with what its maker may do now."""
+    maker = access_for_user(key.created_by)
+    organizations = _organizations_of_key(key, maker)
     scoped = actions_of_scopes(key.scopes)
-    organizations = _organizations_of_key(key)
-    if key.workspace is not None:
-        allowed = access_for_user(key.created_by).grants.get(key.workspace_id or key.pk)
-        reachable = {key.workspace: allowed.actions if allowed else frozenset()}
-    elif organizations:
-        rows = Workspace.objects.filter(
-            organization_id=key.organization_id, kind=WorkspaceKind.SHARED
-        )
-        reachable = dict.fromkeys(rows.order_by("pk"), ROLE_ACTIONS[WorkspaceRole.ADMINISTRATOR])
-    else:
-        reachable = {}
     grants = {
-        workspace.pk: WorkspaceGrant(
-            workspace.organization_id,
-            WorkspaceKind(workspace.kind),
-            workspace.name,
-            None,
-            scoped & actions,
-        )
-        for workspace, actions in reachable.items()
-        if workspace.kind == WorkspaceKind.SHARED and scoped & actions
+        workspace_id: replace(own, role=None, actions=scoped & own.actions)
+        for workspace_id, own in maker.grants.items()
+        if _is_for(key, workspace_id, own) and scoped & own.actions
     }
+    if key.workspace_id is None and not organizations:
+        grants = {}
     principal = Principal(PrincipalKind.KEY, key.pk, key.name, None)
     epochs = {key.organization_id: key.organization.access_epoch}
     return Access(
         principal, grants, key.workspace_id, epochs, organizations, expires_at=key.expires_at
     )
+
+
+def _is_for(key: ApiKey, workspace_id: UUID, grant: WorkspaceGrant) -> bool:
+    """Keys never reach a personal workspace."""
+    if grant.organization_id != key.organization_id or grant.kind is not WorkspaceKind.SHARED:
+        return False
+    return key.workspace_id in {None, workspace_id}
 
 
 def _find_key(secret: str) -> ApiKey | None:
@@ -162,20 +158,13 @@ def _find_key(secret: str) -> ApiKey | None:
     return rows.filter(prefix=secret[:KEY_PREFIX_LENGTH]).first()
 
 
-def _organizations_of_key(key: ApiKey) -> dict[UUID, OrganizationGrant]:
+def _organizations_of_key(key: ApiKey, maker: Access) -> dict[UUID, OrganizationGrant]:
     """Empty for a key of a workspace, and where the maker administers the organization no more."""
-    if key.workspace_id is not None:
+    own = maker.organizations.get(key.organization_id)
+    if key.workspace_id is not None or own is None or own.role not in ADMINISTRATORS:
         return {}
-    membership = OrganizationMembership.objects.filter(
-        organization_id=key.organization_id,
-        user_id=key.created_by_id,
-        role__in=[OrganizationRole.OWNER, OrganizationRole.ADMIN],
-    ).first()
-    if membership is None:
-        return {}
-    of_maker = ORGANIZATION_ROLE_ACTIONS[OrganizationRole(membership.role)]
-    actions = of_maker & organization_actions_of_scopes(key.scopes)
-    return {key.organization_id: OrganizationGrant(key.organization.name, None, actions)}
+    actions = own.actions & organization_actions_of_scopes(key.scopes)
+    return {key.organization_id: OrganizationGrant(own.name, None, actions)}
 
 
 def _require_live(key: ApiKey | None) -> None:

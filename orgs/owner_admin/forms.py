@@ -149,7 +149,11 @@ class KeyForm(PlainForm):
         super().__init__(*args, **kwargs)
         accounts = [(each.public_id, each.name) for each in tenant.service_accounts()]
         _choose(self, "owner", [("", f"{tenant.access.principal.name} (you)"), *accounts])
-        _choose(self, "workspace", [("", "All shared workspaces"), *workspace_choices(tenant)])
+        _choose(
+            self,
+            "workspace",
+            [("", "All shared workspaces of its owner"), *workspace_choices(tenant)],
+        )
         self.initial = {"lifetime_days": settings.KEY_LIFETIME_DAYS, **self.initial}
 
     def clean_lifetime_days(self) -> int:

@@ -6,11 +6,11 @@ from uuid import UUID
 
 from django.db import transaction
 
-from core.errors import NotFound
-from orgs.access import Access
-from orgs.models import User, Workspace, WorkspaceMembership
+from core.errors import Conflict, NotFound
+from orgs.access import Access, PrincipalKind
+from orgs.models import ApiKey, User, Workspace, WorkspaceMembership
 from orgs.models.audit import AuditAction
-from orgs.roles import OrganizationAction, WorkspaceRole
+from orgs.roles import OrganizationAction, WorkspaceKind, WorkspaceRole
 from orgs.services import audit
 from orgs.services.epochs import bump_access_epoch
 from orgs.services.holding import (
@@ -20,25 +20,34 @@ from orgs.services.holding import (
 )
 from orgs.services.validation import require_name
 
+WORKSPACES_MAX = 1_000
+
 
 @transaction.atomic
 def create_shared_workspace(*, access: Access, organization_id: UUID, name: str) -> Workspace:
-    """Its maker administers it. Raises NotFound, Forbidden, InvalidInput."""
+    """Its maker administers it; made with a key, the key's owner does, and the key through them.
+
+    Raises NotFound, Forbidden, InvalidInput, Conflict `too_many_workspaces`.
+    """
     organization, access = hold_organization(
         access=access, organization_id=organization_id, action=OrganizationAction.MANAGE
     )
-    workspace = Workspace.objects.create(organization=organization, name=require_name(name))
-    if access.user_id is not None:
-        WorkspaceMembership.objects.create(
-            workspace=workspace, user_id=access.user_id, role=WorkspaceRole.ADMINISTRATOR
+    if organization.workspaces.filter(kind=WorkspaceKind.SHARED).count() >= WORKSPACES_MAX:
+        raise Conflict(
+            "too_many_workspaces", f"An organization has at most {WORKSPACES_MAX} shared ones."
         )
+    workspace = Workspace.objects.create(organization=organization, name=require_name(name))
+    maker = _person_behind(access)
+    WorkspaceMembership.objects.create(
+        workspace=workspace, user=maker, role=WorkspaceRole.ADMINISTRATOR
+    )
     audit.record(
         access=access,
         organization_id=organization_id,
         workspace_id=workspace.pk,
         action=AuditAction.WORKSPACE_CREATED,
         target=audit.target_of(workspace),
-        changes={"administrator": (None, access.principal.name)} if access.user_id else None,
+        changes={"administrator": (None, maker.name)},
     )
     bump_access_epoch(organization_id=organization_id)
     return workspace
@@ -106,3 +115,10 @@ def take_out_of_workspace(by: audit.Actor, place: WorkspaceMembership) -> None:
         changes={"role": (place.role, None)},
     )
     bump_access_epoch(organization_id=organization_id)
+
+
+def _person_behind(access: Access) -> User:
+    """A key's owner may be a service account."""
+    if access.principal.kind is PrincipalKind.USER:
+        return User.objects.get(pk=access.principal.id)
+    return ApiKey.objects.select_related("created_by").get(pk=access.principal.id).created_by

@@ -135,6 +135,16 @@ def test_a_workspace_is_made_and_filled(cast: Cast, owner: Caller) -> None:
     assert Caller(cast, "viewer").get(members).status_code == 404
 
 
+def test_a_key_that_makes_a_workspace_works_in_it_through_its_owner(cast: Cast) -> None:
+    caller = Caller(cast, "organization_key")
+    body = {"organization_id": cast.organization.public_id, "name": "Harbour"}
+    made = caller.post("/v1/workspaces", body).json()
+    members = walk(caller, f"/v1/workspaces/{made['id']}/members")
+    assert [(row["id"], row["role"]) for row in members] == [
+        (cast.owner.public_id, "administrator")
+    ]
+
+
 def test_the_audit_log_is_paged_and_filtered(cast: Cast, owner: Caller, path: str) -> None:
     for role in ("admin", "member", "admin"):
         owner.post(f"{path}/members/{cast.member.public_id}", {"role": role})

@@ -12,7 +12,14 @@ from core.clock import now
 from core.errors import Conflict, Forbidden, InvalidInput, Unauthenticated
 from orgs.models import ApiKey
 from orgs.principals import access_for_user, authenticate_key, current_epochs, refresh
-from orgs.roles import Action, OrganizationRole, Scope, WorkspaceKind, WorkspaceRole
+from orgs.roles import (
+    Action,
+    OrganizationAction,
+    OrganizationRole,
+    Scope,
+    WorkspaceKind,
+    WorkspaceRole,
+)
 from orgs.services.founding import (
     add_organization_member,
     add_workspace_member,
@@ -20,6 +27,7 @@ from orgs.services.founding import (
     create_workspace,
 )
 from orgs.services.keys import issue_key, revoke_api_key
+from orgs.services.service_accounts import create_service_account
 from orgs.services.workspaces import remove_workspace_member
 from tests.factories import PASSWORD, Cast, make_key
 
@@ -70,6 +78,30 @@ def test_a_key_does_no_more_than_its_maker_may_now(cast: Cast) -> None:
         access=cast.access("owner"), workspace_id=cast.workspace.pk, user_id=cast.owner.pk
     )
     assert not cast.access("workspace_key").grants
+
+
+@pytest.mark.parametrize("kind", ["person", "service account"])
+def test_an_organizations_key_reads_only_where_its_maker_has_a_role(cast: Cast, kind: str) -> None:
+    """Its maker administers the organization, and reads no transcript for that."""
+    if kind == "person":
+        maker = create_user(email="ines@example.test", name="Ines Roy", password=PASSWORD)
+        add_organization_member(
+            organization=cast.organization, user=maker, role=OrganizationRole.ADMIN
+        )
+    else:
+        maker = create_service_account(
+            access=cast.access("owner"),
+            organization_id=cast.organization.pk,
+            name="Shop",
+            role=OrganizationRole.ADMIN,
+        )
+    key = make_key(maker, cast.organization, None, [Scope.FULL])
+    assert key.access.may_in(OrganizationAction.MANAGE, cast.organization.pk)
+    assert not key.access.grants
+    add_workspace_member(workspace=cast.workspace, user=maker, role=WorkspaceRole.VIEWER)
+    assert list(key.access.grants) == [cast.workspace.pk]
+    assert key.access.may(Action.SESSION_READ, cast.workspace.pk)
+    assert not key.access.may(Action.SESSION_CONTROL, cast.workspace.pk)
 
 
 def test_an_organization_key_stops_when_its_maker_is_no_admin_any_more(cast: Cast) -> None:
