@@ -6,6 +6,7 @@ import argparse
 import socket
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 # An open stream never ends by itself: after this long a stopping process closes it.
 GRACEFUL_SHUTDOWN_SECONDS = 3
@@ -14,6 +15,31 @@ GRACEFUL_SHUTDOWN_SECONDS = 3
 DEAD_CLIENT_SECONDS = 30
 # Twice what a socket accepts: an honest mistake is told, a flood is cut off.
 SOCKET_MESSAGE_MAX_BYTES = 131_072
+# The line of a request and its headers, beside what came with their first bytes: the parser itself
+# has no bound, and keeps all of it in memory.
+HEAD_MAX_BYTES = 65_536
+
+
+class BoundedHttp(HttpToolsProtocol):
+    """Refuses a request whose head does not end."""
+
+    _head_bytes: int | None = None
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._head_bytes = 0
+
+    def on_headers_complete(self) -> None:
+        super().on_headers_complete()
+        self._head_bytes = None
+
+    def data_received(self, data: bytes) -> None:
+        if self._head_bytes is not None:
+            self._head_bytes += len(data)
+            if self._head_bytes > HEAD_MAX_BYTES:
+                self.send_400_response("The address and headers of this request are too long.")
+                return
+        super().data_received(data)
 
 
 def main() -> None:
@@ -26,6 +52,7 @@ def main() -> None:
     config = uvicorn.Config(
         "config.asgi:application",
         log_config=None,  # Django's logging says where lines go
+        http=BoundedHttp,
         access_log=False,
         server_header=False,
         proxy_headers=False,  # TRUSTED_PROXIES says whom to believe, under any server

@@ -7,7 +7,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-_QUERY = re.compile(r"(/[^\s\"'?]*)\?[^\s\"']+")
+# It begins at the mark: a pattern that could begin anywhere before it takes, on a line of nothing
+# but slashes, the square of its length.
+_QUERY = re.compile(r"\?[^\s\"']+")
 
 
 class LineFormatter(logging.Formatter):
@@ -24,4 +26,4 @@ class LineFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         line = self._secret.sub(r"\1…", super().format(record))
-        return _QUERY.sub(r"\1?…", line)
+        return _QUERY.sub("?…", line)
