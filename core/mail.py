@@ -11,6 +11,7 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from enum import StrEnum
 from functools import cache
 from queue import Full, Queue
 from smtplib import SMTPException
@@ -25,8 +26,15 @@ from core.errors import Unavailable
 logger = logging.getLogger(__name__)
 
 Make = Callable[[], EmailMessage | None]
-THREADS: Final = 2
+THREADS: Final = 2  # of each lane
 WAITING_MAX: Final = 200
+
+
+class Lane(StrEnum):
+    """What waits in one keeps nothing in the other from leaving."""
+
+    LATER = "later"
+    WAITED_FOR = "waited-for"
 
 
 def has_mail_server() -> bool:
@@ -39,21 +47,21 @@ def send_later(make: Make) -> None:
 
     Raises Unavailable when too much waits already.
     """
-    _hand_over(make)
+    _hand_over(Lane.LATER, make)
 
 
 def send_within(message: EmailMessage, *, seconds: float) -> bool:
     """Whether a mail server took it in this time. One that takes it later does so unseen."""
     try:
-        return _hand_over(lambda: message).result(seconds)
+        return _hand_over(Lane.WAITED_FOR, lambda: message).result(seconds)
     except (TimeoutError, Unavailable):
         return False
 
 
-def _hand_over(make: Make) -> Future[bool]:
+def _hand_over(lane: Lane, make: Make) -> Future[bool]:
     sent: Future[bool] = Future()
     try:
-        _queue().put_nowait((make, sent))
+        _queue(lane).put_nowait((make, sent))
     except Full:
         raise Unavailable(
             message="Too much mail waits to be sent. Try again in a minute."
@@ -62,11 +70,13 @@ def _hand_over(make: Make) -> Future[bool]:
 
 
 @cache
-def _queue() -> Queue[tuple[Make, Future[bool]]]:
+def _queue(lane: Lane) -> Queue[tuple[Make, Future[bool]]]:
     """With its threads, which begin with the first mail: a process may fork before."""
     waiting: Queue[tuple[Make, Future[bool]]] = Queue(WAITING_MAX)
     for number in range(THREADS):
-        threading.Thread(target=_work, args=[waiting], name=f"mail-{number}", daemon=True).start()
+        threading.Thread(
+            target=_work, args=[waiting], name=f"mail-{lane}-{number}", daemon=True
+        ).start()
     return waiting
 
 

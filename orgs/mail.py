@@ -16,8 +16,9 @@ SEND_SECONDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """How an invitation leaves. `link` is empty where it was mailed: then whoever comes in by it
-    reads that address's mail. Else who invites passes it on, and vouches for the address.
+    """How an invitation leaves. `link` is there where no mail server is set: who invites passes it
+    on, and vouches for the address. Else it is in the mail alone, sent or not: whoever comes in by
+    it reads that address's mail, and a mail that bounces gives nobody the link.
     """
 
     link: str
@@ -26,12 +27,12 @@ class Delivery:
 
 def deliver_invitation(*, invitation: Invitation, token: str, origin: str) -> Delivery:
     """`origin`: scheme and host of this server. A mail server that is away, or takes longer than
-    SEND_SECONDS, does not undo the invitation.
+    SEND_SECONDS, does not undo the invitation; it may take the mail later.
     """
     link = f"{origin}/invitation/{token}/"
     is_sent = send_within(_message(invitation, link), seconds=SEND_SECONDS)
-    if is_sent and has_mail_server():
-        return Delivery("", is_mailed=True)
+    if has_mail_server():
+        return Delivery("", is_mailed=is_sent)
     return Delivery(link, is_mailed=False)
 
 

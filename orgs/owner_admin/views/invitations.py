@@ -8,7 +8,6 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from core.api.origin import origin_of
 from core.errors import Conflict
-from core.mail import has_mail_server
 from orgs.mail import deliver_invitation
 from orgs.models import Invitation
 from orgs.owner_admin.forms import InvitationForm
@@ -86,12 +85,14 @@ def _made(
 ) -> HttpResponseBase:
     """The answer itself, without a redirect: so the link is stored nowhere."""
     delivery = deliver_invitation(invitation=invitation, token=token, origin=origin_of(request))
-    if delivery.is_mailed:
+    if not delivery.link:
         text = f"{invitation.email} is invited: the link was mailed."
+        if not delivery.is_mailed:
+            text = (
+                f"{invitation.email} is invited, but the mail server did not take the mail yet. "
+                "If it does not arrive, invite the address again."
+            )
         return done(request, f"{tenant.home}invitations/", text)
-    how = "The mail could not be sent: pass the link on yourself."
-    if not has_mail_server():
-        how = "No mail server is set, so pass the link on yourself."
     return show(
         request,
         tenant,
@@ -102,6 +103,6 @@ def _made(
             "name": f"{invitation.email} is invited.",
             "text": delivery.link,
             "what": "link",
-            "how": how,
+            "how": "No mail server is set, so pass the link on yourself.",
         },
     )
