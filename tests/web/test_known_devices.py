@@ -70,6 +70,16 @@ def test_what_a_browser_says_of_itself_does_not_make_it_known(cast: Cast, whose:
     assert try_as(email, password=PASSWORD, client=client) == 429
 
 
+def test_who_knew_an_older_password_is_a_stranger_in_every_browser(cast: Cast) -> None:
+    email = cast.member.email
+    client = Client()
+    assert try_as(email, password=PASSWORD, client=client) == 302
+    cast.member.set_password("a much longer password")
+    cast.member.save()
+    guess_from_everywhere(email)
+    assert try_as(email, client=client) == 429
+
+
 def test_it_is_sent_to_the_sign_in_page_alone_and_no_script_reads_it(cast: Cast) -> None:
     client = Client()
     assert try_as(cast.member.email, password=PASSWORD, client=client) == 302
