@@ -15,9 +15,10 @@ from django.conf import settings
 from django.db import transaction
 
 from core.clock import now
-from core.errors import Conflict, Forbidden, InvalidInput, NotFound
+from core.errors import Conflict, Forbidden, InvalidInput, NotFound, RateLimited
+from core.tries import count_try
 from orgs.access import Access
-from orgs.models import Invitation, Organization, User, Workspace
+from orgs.models import Invitation, Organization, OrganizationMembership, User, Workspace
 from orgs.models.audit import AuditAction
 from orgs.models.invitation import OPEN
 from orgs.principals import access_of, digest_secret
@@ -27,6 +28,9 @@ from orgs.services import audit, founding
 from orgs.services.holding import hold_organization, lock_organization
 from orgs.services.passwords import require_password
 from orgs.services.validation import require_email, require_name
+
+INVITATIONS_PER_HOUR = 200
+OPEN_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,8 @@ def create_invitation(
     """The invitation, and its token, which goes into the mail alone. It takes the place of an
     open one to the same address.
 
-    Raises NotFound, Forbidden, InvalidInput, Conflict `already_member`.
+    Raises NotFound, Forbidden, InvalidInput, Conflict `already_member` or
+    `too_many_invitations`, RateLimited.
     """
     organization, access = hold_organization(
         access=access, organization_id=organization_id, action=OrganizationAction.MANAGE
@@ -59,6 +64,8 @@ def create_invitation(
     if organization.memberships.filter(user__email__iexact=email).exists():
         raise Conflict("already_member", f"{email} belongs to the organization already.")
     workspace = _workspace_of(organization, new)
+    _require_room(organization)
+    _ration(organization)
     for replaced in organization.invitations.filter(OPEN, email__iexact=email):
         _revoke(access, replaced)
     token = secrets.token_urlsafe(32)
@@ -97,6 +104,13 @@ def revoke_invitation(*, access: Access, organization_id: UUID, invitation_id: U
     if invitation.revoked_at is not None:
         return
     _revoke(access, invitation)
+
+
+def revoke_invitations_of(*, by: audit.Actor, membership: OrganizationMembership) -> None:
+    """All that are open to the address of a member who goes: no older link lets them back in."""
+    address = membership.user.email
+    for invitation in membership.organization.invitations.filter(OPEN, email__iexact=address):
+        _revoke(by, invitation)
 
 
 @transaction.atomic
@@ -147,7 +161,26 @@ def _workspace_of(organization: Organization, new: NewInvitation) -> Workspace |
     return workspace
 
 
-def _revoke(access: Access, invitation: Invitation) -> None:
+def _require_room(organization: Organization) -> None:
+    if organization.invitations.filter(OPEN, expires_at__gt=now()).count() >= OPEN_MAX:
+        raise Conflict(
+            "too_many_invitations", f"At most {OPEN_MAX} invitations of an organization are open."
+        )
+
+
+def _ration(organization: Organization) -> None:
+    """All organizations share one mail server, and its good name."""
+    tried = count_try(
+        limits={f"invitations of {organization.pk}": INVITATIONS_PER_HOUR}, window_seconds=3_600
+    )
+    if tried.wait_seconds:
+        raise RateLimited(
+            tried.wait_seconds,
+            f"An organization invites at most {INVITATIONS_PER_HOUR} people in an hour.",
+        )
+
+
+def _revoke(access: audit.Actor, invitation: Invitation) -> None:
     invitation.revoked_at = now()
     invitation.save(update_fields=["revoked_at"])
     audit.record(
@@ -208,9 +241,11 @@ def _join_organization(invitation: Invitation, user: User) -> dict[str, tuple[st
 
 
 def _join_workspace(invitation: Invitation, user: User) -> dict[str, tuple[str | None, str]]:
+    """What changed: who is in it already keeps the role."""
     if invitation.workspace is None:
         return {}
-    place = invitation.workspace.memberships.filter(user=user).first()
+    if invitation.workspace.memberships.filter(user=user).exists():
+        return {}
     role = WorkspaceRole(invitation.workspace_role)
     founding.join_workspace(workspace=invitation.workspace, user=user, role=role)
-    return {"workspace_role": (place.role if place else None, role)}
+    return {"workspace_role": (None, role)}

@@ -19,6 +19,7 @@ from orgs.services.holding import (
     require_another_owner,
     require_may_grant,
 )
+from orgs.services.invitations import revoke_invitations_of
 from orgs.services.keys import revoke_keys_of
 
 
@@ -85,6 +86,7 @@ def take_out(by: audit.Actor, membership: OrganizationMembership, action: AuditA
     places.delete()
     membership.delete()
     revoke_keys_of(by, membership)
+    revoke_invitations_of(by=by, membership=membership)
     lost = {"workspaces": (worked, None)} if worked else {}
     audit.record(
         access=by,

@@ -8,6 +8,7 @@ from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
+from core.api.errors import problem_of
 from core.api.reader import theme
 from core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from orgs.models import Invitation, User
@@ -38,7 +39,7 @@ def invitation(request: HttpRequest, token: str) -> HttpResponseBase:
     except NotFound:
         return _dead(request)
     except (Conflict, Forbidden, InvalidInput) as error:
-        return _page(request, found, {error.param or "": error.message}, status=400)
+        return _page(request, found, {error.param or "": error.message}, problem_of(error).status)
     return HttpResponseRedirect(HOME)
 
 

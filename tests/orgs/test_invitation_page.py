@@ -88,7 +88,7 @@ def test_who_has_a_login_signs_in_and_comes_back(cast: Cast) -> None:
     assert f"/sign-in/?next={link}" in page
     assert 'name="password"' not in page
     refused = client.post(link, WELCOME)  # nobody takes over a login by an invitation to it
-    assert refused.status_code == 400
+    assert refused.status_code == 409
     client.post("/sign-in/", {"email": cast.outsider.email, "password": PASSWORD, "next": link})
     assert client.post(link)["location"] == "/"
     assert cast.organization.memberships.filter(user=cast.outsider).exists()
@@ -98,6 +98,6 @@ def test_nobody_joins_under_another_address(cast: Cast) -> None:
     link = invite(cast)
     client = browser(cast.outsider)
     assert cast.outsider.email in client.get(link).content.decode()
-    assert client.post(link).status_code == 400
+    assert client.post(link).status_code == 403
     assert not cast.organization.memberships.filter(user=cast.outsider).exists()
     assert browser().get(link).status_code == 200

@@ -11,12 +11,12 @@ import pytest
 from django.db import connection
 
 from core.clock import now
-from core.errors import Conflict, DomainError, Forbidden, InvalidInput, NotFound
+from core.errors import Conflict, DomainError, Forbidden, InvalidInput, NotFound, RateLimited
 from orgs.models import AuditEntry, Invitation, User
 from orgs.principals import access_for_user
 from orgs.roles import Action, OrganizationRole, WorkspaceRole
 from orgs.selectors.invitations import find_invitation
-from orgs.services import audit, founding
+from orgs.services import audit, founding, invitations
 from orgs.services.invitations import (
     NewInvitation,
     accept_as_member,
@@ -91,7 +91,36 @@ def test_who_belongs_already_keeps_the_role_and_the_line_says_what_changed(cast:
     )
     accept_as_member(access=access_for_user(cast.second_member), token=token)
     line = AuditEntry.objects.latest("at")
-    assert line.changes == {"workspace_role": ["member", "viewer"]}
+    assert line.changes == {}
+    place = cast.workspace.memberships.get(user=cast.second_member)
+    assert place.role == WorkspaceRole.MEMBER
+
+
+def test_no_older_link_lets_a_removed_member_back_in(cast: Cast) -> None:
+    _, token = invite(cast)
+    greta = founding.create_user(email=ADDRESS.lower(), name="Greta Olsen", password=PASSWORD)
+    founding.add_organization_member(
+        organization=cast.organization, user=greta, role=OrganizationRole.MEMBER
+    )
+    remove_organization_member(
+        access=cast.access("owner"), organization_id=cast.organization.pk, user_id=greta.pk
+    )
+    with pytest.raises(NotFound):
+        accept_as_member(access=access_for_user(greta), token=token)
+    told = AuditEntry.objects.filter(action="invitation.revoked").values_list("target_name")
+    assert list(told) == [(ADDRESS,)]
+
+
+def test_an_organization_sends_so_many_invitations_in_an_hour(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The mail server is everybody's."""
+    monkeypatch.setattr(invitations, "INVITATIONS_PER_HOUR", 2)
+    for number in range(2):
+        invite(cast, f"greta-{number}@example.test")
+    with pytest.raises(RateLimited) as refused:
+        invite(cast)
+    assert 0 < refused.value.retry_after_seconds <= 3_600
 
 
 def test_a_link_is_good_once(cast: Cast) -> None:
