@@ -19,6 +19,7 @@ from orgs.api.authentication import access_of
 from orgs.api.opening import open_tenant
 from orgs.models.audit import ActorKind, AuditAction
 from orgs.selectors.audit import AuditQuery, read_audit_page
+from orgs.selectors.keys import list_keys
 from orgs.services.keys import NewKey, create_key, revoke_key, rotate_key
 
 TAG = "Keys"
@@ -28,17 +29,19 @@ class KeysView(ApiView):
     @extend_schema(
         operation_id="api_keys_list",
         tags=[TAG],
-        summary="List the keys of an organization and its workspaces, without their secrets.",
+        summary="List the keys that one looks after, without their secrets.",
+        description="All of the organization for who manages it; else one's own, and those of "
+        "the workspaces that one administers.",
         parameters=[PageQuery],
         responses={200: objects.ApiKeyPageObject},
     )
     def get(self, request: Request, organization_id: str) -> Response:
-        tenant = open_tenant(request, organization_id)
+        pk = id_in_path(Prefix.ORGANIZATION, organization_id)
         page = page_of_rows(
-            tenant.keys(),
+            list_keys(access=access_of(request), organization_id=pk),
             present=objects.key_json,
             query=read_query(request.query_params, PageQuery),
-            scope=["api_keys", tenant.id.hex],
+            scope=["api_keys", pk.hex],
         )
         return Response(page)
 

@@ -61,12 +61,13 @@ class InvitationObject(serializers.Serializer[Any]):
     expires_at = serializers.DateTimeField()
     is_mailed = serializers.BooleanField(
         required=False,
-        help_text="In the answer to its creation alone: whether the mail server took the mail.",
+        help_text="In the answer to its creation alone: whether the mail server took the mail. If "
+        "not, it may yet; inviting the address again sends another.",
     )
     link = serializers.CharField(
         required=False,
-        help_text="In the answer to its creation alone, and only where it could not be mailed: "
-        "pass it on to whom you invite. It is not shown again.",
+        help_text="In the answer to its creation alone, and only where no mail "
+        "server is set: pass it on to whom you invite. It is not shown again.",
     )
 
 
@@ -82,6 +83,9 @@ class ApiKeyObject(serializers.Serializer[Any]):
     expires_at = serializers.DateTimeField(allow_null=True)
     revoked_at = serializers.DateTimeField(allow_null=True)
     last_used_at = serializers.DateTimeField(allow_null=True)
+    replaced_by_id = serializers.CharField(
+        allow_null=True, help_text="The key that was made in its place."
+    )
     key = serializers.CharField(
         required=False, help_text="In the answer to its creation alone: it is kept as a digest."
     )
@@ -163,7 +167,7 @@ def invitation_json(invitation: Invitation, delivery: Delivery | None = None) ->
     }
     if delivery is None:
         return shown
-    link = {} if delivery.is_mailed else {"link": delivery.link}
+    link = {"link": delivery.link} if delivery.link else {}
     return {**shown, "is_mailed": delivery.is_mailed, **link}
 
 
@@ -180,6 +184,7 @@ def key_json(key: ApiKey, secret: str | None = None) -> dict[str, Any]:
         "expires_at": rfc3339(key.expires_at),
         "revoked_at": rfc3339(key.revoked_at),
         "last_used_at": rfc3339(key.last_used_at),
+        "replaced_by_id": encode_id(Prefix.KEY, key.replaced_by_id) if key.replaced_by_id else None,
     }
     return shown if secret is None else {**shown, "key": secret}
 

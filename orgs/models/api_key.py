@@ -25,7 +25,7 @@ class ApiKey(models.Model):
         null=True,
         blank=True,
         related_name="api_keys",
-        help_text="Empty: a key of the organization, for all of its shared workspaces.",
+        help_text="Empty: a key of the organization, for its maker's shared workspaces.",
     )
     name = models.CharField(max_length=100)
     prefix = models.CharField(max_length=16, unique=True, editable=False)
@@ -38,6 +38,14 @@ class ApiKey(models.Model):
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
     last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
+    replaced_by = models.OneToOneField(
+        "self",
+        on_delete=models.SET_NULL,
+        null=True,
+        editable=False,
+        related_name="replaces",
+        help_text="The key that was made in place of this one.",
+    )
 
     class Meta:
         ordering: ClassVar[list[str]] = ["-created_at"]

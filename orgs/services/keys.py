@@ -25,10 +25,13 @@ from orgs.roles import (
     WorkspaceRole,
     is_scope,
 )
+from orgs.selectors.keys import LIVE, keys_looked_after
 from orgs.services import audit
 from orgs.services.epochs import bump_access_epoch
 from orgs.services.holding import hold_organization, lock_organization
 from orgs.services.validation import require_name
+
+KEYS_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,7 @@ def rotate_key(
 
     For its owner alone, and for who manages the organization where that is a service account:
     anybody else would hold a secret that may do what its owner may. Raises NotFound, Forbidden
-    `not_your_key`, Conflict `key_is_dead`, InvalidInput.
+    `not_your_key`, Conflict `key_is_dead` or `already_rotated`, InvalidInput.
     """
     most = settings.KEY_OVERLAP_MAX_SECONDS
     if not 0 <= overlap_seconds <= most:
@@ -98,6 +101,11 @@ def rotate_key(
     moment = now()
     if key.revoked_at is not None or (key.expires_at is not None and key.expires_at <= moment):
         raise Conflict("key_is_dead", "It was revoked or has expired; create a new key.")
+    if key.replaced_by is not None:
+        raise Conflict(
+            "already_rotated",
+            f"{key.replaced_by.prefix}… took its place already. Rotate that one.",
+        )
     ended_at = key.expires_at
     fresh, secret = issue_key(
         maker=key.created_by,
@@ -109,12 +117,7 @@ def rotate_key(
     if key.expires_at is not None:
         fresh.expires_at = moment + (key.expires_at - key.created_at)
         fresh.save(update_fields=["expires_at"])
-    if overlap_seconds:
-        until = moment + timedelta(seconds=overlap_seconds)
-        key.expires_at = min(key.expires_at or until, until)
-    else:
-        key.revoked_at = moment
-    key.save(update_fields=["expires_at", "revoked_at"])
+    _replace(key, fresh, moment, overlap_seconds)
     audit.record(
         access=access,
         organization_id=key.organization_id,
@@ -125,6 +128,17 @@ def rotate_key(
     )
     bump_access_epoch(organization_id=key.organization_id)
     return fresh, secret
+
+
+def _replace(key: ApiKey, fresh: ApiKey, moment: datetime, overlap_seconds: int) -> None:
+    """An overlap never prolongs a key."""
+    if overlap_seconds:
+        until = moment + timedelta(seconds=overlap_seconds)
+        key.expires_at = min(key.expires_at or until, until)
+    else:
+        key.revoked_at = moment
+    key.replaced_by = fresh
+    key.save(update_fields=["expires_at", "revoked_at", "replaced_by"])
 
 
 @transaction.atomic
@@ -147,9 +161,11 @@ def issue_key(
     lifetime_days: int | None = None,
 ) -> tuple[ApiKey, str]:
     """The row and its secret, for a maker who may have such a key now. The server's own door: no
-    access is asked and nothing is audited. Raises Forbidden, InvalidInput.
+    access is asked and nothing is audited.
+
+    Raises Forbidden, InvalidInput, Conflict `too_many_keys`.
     """
-    days = lifetime_days or settings.KEY_LIFETIME_DAYS
+    days = settings.KEY_LIFETIME_DAYS if lifetime_days is None else lifetime_days
     if not 1 <= days <= settings.KEY_LIFETIME_MAX_DAYS:
         raise InvalidInput(
             "out_of_range",
@@ -157,6 +173,7 @@ def issue_key(
             param="lifetime_days",
         )
     _require_scopes(scopes)
+    _require_room(organization)
     _require_may_have(maker, organization, workspace)
     kind = "o" if workspace is None else "w"
     prefix = f"sed_{kind}_{secrets.token_hex(4)}"
@@ -229,18 +246,22 @@ def _told_of_new(key: ApiKey) -> audit.Changes:
 
 def _hold_key(access: Access, key_id: UUID, organization_id: UUID | None) -> tuple[ApiKey, Access]:
     """For its maker, and for who administers its workspace or organization."""
-    rows = ApiKey.objects.select_related("organization", "workspace", "created_by")
-    found = rows.filter(pk=key_id).first()
+    found = _find_own(access, key_id)
     if found is None or organization_id not in {None, found.organization_id}:
-        raise NotFound
-    if not _may_manage(access, found):
         raise NotFound
     lock_organization(organization_id=found.organization_id)
     present = refresh(access)
-    key = rows.select_for_update(of=("self",)).filter(pk=key_id).first()
-    if present is None or key is None or not _may_manage(present, key):
+    if present is None or (key := _find_own(present, key_id)) is None:
         raise NotFound
     return key, present
+
+
+def _find_own(access: Access, key_id: UUID) -> ApiKey | None:
+    """Keys look after no keys."""
+    if access.user_id is None:
+        return None
+    rows = keys_looked_after(access=access).select_related("organization", "replaced_by")
+    return rows.filter(pk=key_id).first()
 
 
 def _require_may_take_over(access: Access, key: ApiKey) -> None:
@@ -248,18 +269,6 @@ def _require_may_take_over(access: Access, key: ApiKey) -> None:
     manages = access.may_in(OrganizationAction.MANAGE, key.organization_id)
     if not is_own and not (key.created_by.is_service_account and manages):
         raise Forbidden("not_your_key", "Only its owner can rotate a key; you can revoke it.")
-
-
-def _may_manage(access: Access, key: ApiKey) -> bool:
-    if access.user_id is None:
-        return False
-    if access.may_in(OrganizationAction.MANAGE, key.organization_id):
-        return True
-    workspace_id = key.workspace_id
-    if workspace_id is not None and access.may(Action.WORKSPACE_MANAGE, workspace_id):
-        return True
-    belongs = access.may_in(OrganizationAction.READ, key.organization_id)
-    return belongs and key.created_by_id == access.user_id
 
 
 def _maker_of(access: Access, organization: Organization, new: NewKey) -> User:
@@ -300,6 +309,11 @@ def _require_scopes(scopes: Sequence[str]) -> None:
                 "A scope is read, write, full, or one action.",
                 param=f"scopes[{number}]",
             )
+
+
+def _require_room(organization: Organization) -> None:
+    if organization.api_keys.filter(LIVE).count() >= KEYS_MAX:
+        raise Conflict("too_many_keys", f"An organization has at most {KEYS_MAX} live keys.")
 
 
 def _require_may_have(maker: User, organization: Organization, workspace: Workspace | None) -> None:

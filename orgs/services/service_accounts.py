@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.db import transaction
 
-from core.errors import Forbidden, NotFound
+from core.errors import Conflict, Forbidden, NotFound
 from core.ids import uuid7
 from orgs.access import Access
 from orgs.models import OrganizationMembership, User
@@ -18,6 +18,8 @@ from orgs.services.holding import hold_organization, require_may_grant
 from orgs.services.members import take_out
 from orgs.services.validation import require_name
 
+ACCOUNTS_MAX = 1_000
+
 
 @transaction.atomic
 def create_service_account(
@@ -28,7 +30,7 @@ def create_service_account(
     role: OrganizationRole = OrganizationRole.MEMBER,
 ) -> User:
     """It belongs to this organization alone. What it may do in a workspace, `set_workspace_role`
-    says. Raises NotFound, Forbidden, InvalidInput.
+    says. Raises NotFound, Forbidden, InvalidInput, Conflict `too_many_service_accounts`.
     """
     organization, access = hold_organization(
         access=access, organization_id=organization_id, action=OrganizationAction.MANAGE
@@ -36,6 +38,10 @@ def create_service_account(
     if role is OrganizationRole.OWNER:
         raise Forbidden("not_a_person", "Only a person can be an owner.")
     require_may_grant(access=access, organization_id=organization_id, role=role)
+    if organization.service_accounts.filter(is_active=True).count() >= ACCOUNTS_MAX:
+        raise Conflict(
+            "too_many_service_accounts", f"An organization has at most {ACCOUNTS_MAX} of them."
+        )
     pk = uuid7()
     account = User(
         pk=pk, name=require_name(name), email=f"{pk.hex}@service.invalid", service_of=organization

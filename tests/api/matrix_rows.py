@@ -60,7 +60,9 @@ MATRIX: dict[tuple[str, str], str] = {
     ("DELETE", f"{ORGANIZATION}/invitations/<str:invitation_id>"): MANAGED.replace("200", "204"),
     ("POST", f"{ORGANIZATION}/service_accounts"): MANAGED.replace("200", "201"),
     ("DELETE", f"{ORGANIZATION}/service_accounts/<str:user_id>"): MANAGED.replace("200", "204"),
-    ("GET", f"{ORGANIZATION}/api_keys"): MANAGED,
+    ("GET", f"{ORGANIZATION}/api_keys"): row(
+        "200 200 200 200 200 404", "404 200 404 404 404 403 404 404"
+    ),
     ("POST", f"{ORGANIZATION}/api_keys"): BY_PEOPLE,
     ("DELETE", f"{ORGANIZATION}/api_keys/<str:key_id>"): OF_A_KEY.replace("200", "204"),
     ("POST", f"{ORGANIZATION}/api_keys/<str:key_id>/rotate"): row(

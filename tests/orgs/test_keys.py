@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import secrets
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.contrib.auth import authenticate
+from django.db import connection
 from django.db.models import F
 
 from core.clock import now
@@ -14,12 +18,14 @@ from core.errors import Conflict, DomainError, Forbidden, InvalidInput, NotFound
 from orgs.models import ApiKey, AuditEntry, User
 from orgs.principals import authenticate_key
 from orgs.roles import Action, OrganizationAction, OrganizationRole, WorkspaceRole
+from orgs.selectors.keys import list_keys
 from orgs.services import audit
 from orgs.services.founding import join_organization
+from orgs.services.invitations import NewInvitation, create_invitation
 from orgs.services.keys import NewKey, create_key, revoke_key, rotate_key
 from orgs.services.members import remove_organization_member, set_organization_role
 from orgs.services.service_accounts import create_service_account, remove_service_account
-from orgs.services.workspaces import set_workspace_role
+from orgs.services.workspaces import create_shared_workspace, set_workspace_role
 from tests.factories import Cast
 
 
@@ -97,6 +103,7 @@ def test_an_admins_key_never_owns(cast: Cast) -> None:
         ({"scopes": []}, "scopes"),
         ({"scopes": ["read", "everything"]}, "scopes[1]"),
         ({"lifetime_days": -1}, "lifetime_days"),
+        ({"lifetime_days": 0}, "lifetime_days"),
         ({"lifetime_days": 366}, "lifetime_days"),
     ],
 )
@@ -123,6 +130,110 @@ def test_a_rotated_key_goes_on_for_the_overlap_and_no_longer(cast: Cast) -> None
     assert authenticate_key(fresh_secret)
     with pytest.raises(Conflict):
         rotate_key(access=owner, key_id=old.pk)
+
+
+def test_a_key_is_replaced_once(cast: Cast) -> None:
+    """Or two successors would be alive, and the life of one of them would be the overlap's."""
+    old, _ = create(cast)
+    owner = cast.access("owner")
+    fresh, _ = rotate_key(access=owner, key_id=old.pk, overlap_seconds=3_600)
+    with pytest.raises(Conflict, match=fresh.prefix) as refused:
+        rotate_key(access=owner, key_id=old.pk, overlap_seconds=3_600)
+    assert refused.value.code == "already_rotated"
+    assert rotate_key(access=owner, key_id=fresh.pk, overlap_seconds=3_600)
+    assert ApiKey.objects.get(pk=old.pk).replaced_by_id == fresh.pk
+
+
+def test_of_two_who_rotate_a_key_at_once_one_does(committed_cast: Cast) -> None:
+    old, _ = create(committed_cast)
+    ready = threading.Barrier(2)
+
+    def rotate() -> str:
+        try:
+            ready.wait(10)
+            rotate_key(access=committed_cast.access("owner"), key_id=old.pk, overlap_seconds=3_600)
+        except Conflict as error:
+            return error.code
+        finally:
+            connection.close()
+        return "rotated"
+
+    with ThreadPoolExecutor(2) as pool:
+        outcomes = [each.result(30) for each in [pool.submit(rotate) for _ in range(2)]]
+    assert sorted(outcomes) == ["already_rotated", "rotated"]
+    assert ApiKey.objects.filter(name=old.name).count() == 2
+
+
+def test_everybody_lists_the_keys_they_look_after(cast: Cast) -> None:
+    """Whoever may revoke a key finds it."""
+    workspace = create_shared_workspace(
+        access=cast.access("owner"), organization_id=cast.organization.pk, name="Harbour"
+    )
+    set_workspace_role(
+        access=cast.access("owner"),
+        workspace_id=workspace.pk,
+        user_id=cast.member.pk,
+        role=WorkspaceRole.ADMINISTRATOR,
+    )
+    of_harbour, _ = create(cast, workspace_id=workspace.pk)
+    own, _ = create(cast, "member", workspace_id=workspace.pk)
+
+    def listed(by: str) -> set[Any]:
+        rows = list_keys(access=cast.access(by), organization_id=cast.organization.pk)
+        return set(rows.values_list("pk", flat=True))
+
+    assert listed("member") == {of_harbour.pk, own.pk}
+    assert listed("viewer") == set()
+    assert listed("owner") == listed("admin") == set(ApiKey.objects.values_list("pk", flat=True))
+    set_workspace_role(
+        access=cast.access("owner"),
+        workspace_id=workspace.pk,
+        user_id=cast.member.pk,
+        role=WorkspaceRole.MEMBER,
+    )
+    assert listed("member") == {own.pk}
+    for stranger in ("outsider", "workspace_key"):
+        with pytest.raises(NotFound):
+            listed(stranger)
+
+
+@pytest.mark.parametrize(
+    ("bound", "code"),
+    [
+        ("orgs.services.keys.KEYS_MAX", "too_many_keys"),
+        ("orgs.services.service_accounts.ACCOUNTS_MAX", "too_many_service_accounts"),
+        ("orgs.services.workspaces.WORKSPACES_MAX", "too_many_workspaces"),
+        ("orgs.services.invitations.OPEN_MAX", "too_many_invitations"),
+    ],
+)
+def test_what_an_organization_has_is_bounded(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch, bound: str, code: str
+) -> None:
+    """Each request of its keys, and each look of its open pages, carries them all."""
+    owner, organization_id = cast.access("owner"), cast.organization.pk
+    acts: dict[str, Any] = {
+        "too_many_keys": lambda: create(cast),
+        "too_many_service_accounts": lambda: account(cast),
+        "too_many_workspaces": lambda: create_shared_workspace(
+            access=owner, organization_id=organization_id, name="Harbour"
+        ),
+        "too_many_invitations": lambda: create_invitation(
+            access=owner,
+            organization_id=organization_id,
+            new=NewInvitation(f"{secrets.token_hex(4)}@example.test"),
+        ),
+    }
+    acts[code]()
+    rows = {
+        "too_many_keys": ApiKey.objects.filter(organization=cast.organization),
+        "too_many_service_accounts": cast.organization.service_accounts.all(),
+        "too_many_workspaces": cast.organization.workspaces.filter(kind="shared"),
+        "too_many_invitations": cast.organization.invitations.all(),
+    }
+    monkeypatch.setattr(bound, rows[code].count())
+    with pytest.raises(Conflict) as refused:
+        acts[code]()
+    assert refused.value.code == code
 
 
 def test_without_an_overlap_the_old_one_is_dead_at_once(cast: Cast) -> None:
@@ -219,7 +330,7 @@ def test_nobody_signs_in_as_a_service_account(cast: Cast) -> None:
 def test_a_removed_service_account_and_its_keys_do_nothing_more(cast: Cast) -> None:
     made = account(cast, OrganizationRole.ADMIN)
     _, secret = create(cast, service_account_id=made.pk)
-    assert authenticate_key(secret).grants
+    assert authenticate_key(secret).organizations
     for name, refusal in (("member", Forbidden), ("outsider", NotFound)):
         with pytest.raises(refusal):
             remove_service_account(
