@@ -18,6 +18,7 @@ from orgs.services.logins import end_login, end_logins
 from orgs.services.passwords import change_password
 from orgs.web import throttle
 from orgs.web.devices import device_of
+from sessions_app.web.leaving import places_of
 from sessions_app.web.shell import for_people, theme, zone
 
 # Whoever sits before it: counted apart from what strangers guess elsewhere.
@@ -26,6 +27,7 @@ NOTES = {
     "password": "Your password is changed. Everything else is signed out.",
     "ended": "That device is signed out.",
     "others": "Everything else is signed out.",
+    "left": "You left.",
 }
 
 
@@ -103,6 +105,7 @@ def _page(
         "person": request.user,
         "logins": sorted(logins, key=lambda each: not each["is_this"]),
         "has_others": len(logins) > 1,
+        "places": places_of(access),
         "note": note,
         "refused": refused,
         "theme": theme(request),

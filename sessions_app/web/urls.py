@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from sessions_app.web import account, acts, control, deciding, forking, pages, relatives
+from sessions_app.web import account, acts, control, deciding, forking, leaving, pages, relatives
 
 urlpatterns = [
     path("", pages.home),
@@ -20,6 +20,8 @@ urlpatterns = [
     path("account/logins/others/end", account.sign_out_others),
     path("account/logins/all/end", account.sign_out_everywhere),
     path("account/logins/<str:login>/end", account.sign_out_one),
+    path("account/organizations/<str:organization>/leave", leaving.leave_organization),
+    path("account/workspaces/<str:workspace>/leave", leaving.leave_workspace),
     path("inbox/", deciding.inbox),
     path("inbox/count", deciding.count),
     path("s/<str:session>/waits/<str:event>/confirm", deciding.confirm),
