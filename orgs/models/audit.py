@@ -51,7 +51,6 @@ class AuditAction(StrEnum):
     AGENT_UPDATED = "agent.updated"
     AGENT_REMOVED = "agent.removed"
     SESSION_READ = "session.read"
-    SESSION_VISIBILITY_CHANGED = "session.visibility_changed"
     AUDIT_EXPORTED = "audit.exported"
 
 

@@ -55,7 +55,6 @@ ACTION_WORDS: Mapping[AuditAction, str] = {
     AuditAction.AGENT_UPDATED: "changed agent",
     AuditAction.AGENT_REMOVED: "removed agent",
     AuditAction.SESSION_READ: "read session",
-    AuditAction.SESSION_VISIBILITY_CHANGED: "changed who sees session",
     AuditAction.AUDIT_EXPORTED: "exported the audit log of",
 }
 FIELD_WORDS: Mapping[str, str] = {

@@ -13,9 +13,7 @@ from django.db import transaction
 
 from core.errors import Conflict, Forbidden
 from orgs.access import Access
-from orgs.models.audit import AuditAction
-from orgs.roles import Action, WorkspaceKind
-from orgs.services import audit
+from orgs.roles import Action
 from orgs.services.epochs import bump_access_epoch
 from sessions_app import eventlog
 from sessions_app.domain.events import Draft
@@ -45,7 +43,6 @@ def set_visibility(*, access: Access, session_id: UUID, visibility: Visibility) 
             "follows_parent",
             "A child session is seen by whoever sees the session above it; change that one.",
         )
-    before = Visibility(session.visibility)
     tree = [session, *lock_tree(session)]
     if visibility is Visibility.PRIVATE:
         require_private_allowed(access=access, organization_id=session.organization_id)
@@ -56,23 +53,8 @@ def set_visibility(*, access: Access, session_id: UUID, visibility: Visibility) 
         eventlog.append(session_id=each.pk, drafts=[Draft("session.visibility_changed", change)])
         each.refresh_from_db()
         announce_waits(session=each)
-    _tell(access, session, before, visibility)
     bump_access_epoch(organization_id=session.organization_id)
     return get_session(access=access, session_id=session_id)
-
-
-def _tell(access: Access, session: Session, before: Visibility, after: Visibility) -> None:
-    """By its id alone. In a personal workspace it is nobody else's matter."""
-    if session.workspace.kind != WorkspaceKind.SHARED:
-        return
-    audit.record(
-        access=access,
-        organization_id=session.organization_id,
-        workspace_id=session.workspace_id,
-        action=AuditAction.SESSION_VISIBILITY_CHANGED,
-        target=audit.Target("session", session.public_id, session.public_id),
-        changes={"visibility": (before, after)},
-    )
 
 
 def _require_maker(access: Access, session: Session) -> None:

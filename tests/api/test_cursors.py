@@ -46,6 +46,7 @@ PAGED = (
     "/v1/organizations/{organization}/members",
     "/v1/organizations/{organization}/invitations",
     "/v1/organizations/{organization}/api_keys",
+    "/v1/organizations/{organization}/providers",
     "/v1/organizations/{organization}/audit",
     "/v1/organizations/{organization}/sessions",
 )
