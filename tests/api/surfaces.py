@@ -118,6 +118,8 @@ PAGES = (
     "/w/{workspace}/group/older/",
     "/inbox/",
     "/inbox/count",
+    "/account/organizations/{organization}/leave",
+    "/account/workspaces/{workspace}/leave",
     "/kin/?id={session}&id={child}&id={hidden}&id={hidden_child}",
     "/owner/",
     *(

@@ -33,7 +33,7 @@ def test_it_says_that_it_is_a_demo(prompt: str) -> None:
     "prompt", ["How do I connect a real model?", "add an OpenAI provider", "use another model"]
 )
 def test_it_says_how_to_connect_a_real_model(prompt: str) -> None:
-    assert "openai_compatible" in ask(prompt)
+    assert "Providers and models" in ask(prompt)
 
 
 def test_it_explains_sederunt() -> None:
