@@ -92,13 +92,13 @@ def test_no_page_has_a_violation_or_scrolls_sideways(
     connect(page, root, f"Harbour {size} {scheme}", llmock.base_url("openai"))
     look("provider")
     home = page.url
+    # One test each: an organization has ten in a minute.
+    outcome = "It works" if scheme == "light" else "there is no model"
+    if scheme == "dark":
+        llmock.fail(404, code="model_not_found", message="The model `tide-1` does not exist.")
     page.click("text=Test connection")
-    expect(page.locator(".owner-facts")).to_contain_text("It works")
-    look("provider-works")
-    llmock.fail(404, code="model_not_found", message="The model `tide-1` does not exist.")
-    page.click("text=Test connection")
-    expect(page.locator(".owner-facts")).to_contain_text("there is no model")
-    look("provider-fails")
+    expect(page.locator(".owner-facts")).to_contain_text(outcome)
+    look("provider-tested")
     page.click("text=Switch off")
     page.goto(f"{home}edit/")
     look("provider-edit")

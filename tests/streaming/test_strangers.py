@@ -28,6 +28,7 @@ STRANGERS = (
     "organization_key",
     "outsider",
 )
+SLOW_SECONDS = 60.0
 QUIET_SECONDS = 3.0  # beyond every poll and every pause in which frames are gathered
 
 
@@ -39,9 +40,22 @@ async def listen(tab: Tab, workspace: Workspace, hidden: Hidden, cast: Cast) -> 
         await tab.say("trees", workspace=each.public_id, sessions=roots)
     for session in (workspace.session.public_id, workspace.child.public_id, hidden.session_id):
         await tab.say("subscribe", session=session, after=0)
-    await tab.say("ping")
-    await tab.until_told("pong")
-    await asyncio.sleep(1)
+    await heard_out(tab, workspace, hidden, cast)
+
+
+async def heard_out(tab: Tab, workspace: Workspace, hidden: Hidden, cast: Cast) -> None:
+    """Until each thing that was asked has its answer, however slow the machine is."""
+    for each in (cast.workspace, cast.other_workspace):
+        await tab.until(lambda at=each.public_id: answers(tab, "ready", workspace=at), SLOW_SECONDS)
+    for session in (workspace.session.public_id, workspace.child.public_id, hidden.session_id):
+        await tab.until(lambda at=session: answers(tab, "caught_up", session=at), SLOW_SECONDS)
+    if tab.told("ready", workspace=cast.workspace.public_id):
+        child = workspace.child.public_id
+        await tab.until(lambda: child in str(tab.told("sidebar")), SLOW_SECONDS)
+
+
+def answers(tab: Tab, type_: str, **about: str) -> list[dict[str, Any]]:
+    return tab.told(type_, **about) + tab.told("error", **about)
 
 
 def frames_of(tab: Tab) -> list[dict[str, Any]]:
