@@ -183,7 +183,7 @@ def _multiply(session: Session, count: int) -> None:
         "created_at": "created_at - n * interval '1 minute'",
         "activity_at": "activity_at - n * interval '1 minute'",
     }
-    columns = [field.column for field in Session._meta.local_concrete_fields]
+    columns = [field.column for field in Session._meta.local_concrete_fields if not field.generated]
     quoted = ", ".join(f'"{column}"' for column in columns)
     values = ", ".join(fresh.get(column, f'"{column}"') for column in columns)
     with connection.cursor() as cursor:

@@ -10,12 +10,11 @@ from typing import Any
 from uuid import UUID
 
 import orjson
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 
 from core.clock import rfc3339
 from core.cursors import decode_cursor, encode_cursor
 from core.errors import InvalidInput
-from core.ids import InvalidId, Prefix, decode_id
 from core.text import is_storable
 from orgs.access import Access
 from orgs.roles import Action
@@ -89,6 +88,7 @@ SORT_COLUMNS = {
     Sort.NAME: "name_key",
 }
 PINNED_SEGMENT, PLAIN_SEGMENT = 0, 1
+NEAR = 1_000
 
 
 def list_sessions(*, access: Access, query: SessionQuery) -> SessionPage:
@@ -127,15 +127,15 @@ def _page(access: Access, sessions: SessionQuerySet, query: SessionQuery) -> Ses
     if query.sort is Sort.SIDEBAR and query.pinned is None and access.user_id is not None:
         return _page_with_pins(sessions, query)
     if query.pinned and query.sort is not Sort.NAME:
-        rows = list(_after(sessions, query, "pinned_at", _position(query))[: query.limit + 1])
+        rows = _take(sessions, query, "pinned_at", _position(query), query.limit + 1)
         return _finish(query, rows, "pinned_at", PINNED_SEGMENT)
     column = SORT_COLUMNS[query.sort]
-    rows = list(_after(sessions, query, column, _position(query))[: query.limit + 1])
+    rows = _take(sessions, query, column, _position(query), query.limit + 1)
     return _finish(query, rows, column, PLAIN_SEGMENT)
 
 
 def filter_sessions(*, access: Access, query: SessionQuery) -> SessionQuerySet:
-    """All that the query means, unordered, whatever the page."""
+    """All that the query means but for its text, unordered, whatever the page."""
     sessions = Session.objects.visible_to(access).with_personal_state(access.user_id)
     sessions = sessions.with_tree_state()
     sessions = sessions.filter(workspace_id=query.workspace_id, parent_id=query.parent_id)
@@ -160,15 +160,7 @@ def filter_sessions(*, access: Access, query: SessionQuery) -> SessionQuerySet:
         sessions = sessions.filter(**{f"created_at__{bound}": moment})
     for bound, moment in query.activity.items():
         sessions = sessions.filter(**{f"activity_at__{bound}": moment})
-    return sessions.filter(_contains(query.query)) if query.query else sessions
-
-
-def _contains(text: str) -> Q:
-    found = Q(title__icontains=text) | Q(preview_text__icontains=text)
-    try:
-        return found | Q(pk=decode_id(Prefix.SESSION, text.strip()))
-    except InvalidId:
-        return found
+    return sessions
 
 
 def _page_with_pins(sessions: SessionQuerySet, query: SessionQuery) -> SessionPage:
@@ -177,13 +169,13 @@ def _page_with_pins(sessions: SessionQuerySet, query: SessionQuery) -> SessionPa
     in_pins = position is None or position[0] == PINNED_SEGMENT
     if in_pins:
         pinned = sessions.filter(Q(pinned_at__isnull=False))
-        rows = list(_after(pinned, query, "pinned_at", position)[: query.limit + 1])
+        rows = _take(pinned, query, "pinned_at", position, query.limit + 1)
         if len(rows) > query.limit:
             return _finish(query, rows, "pinned_at", PINNED_SEGMENT)
         position = None
     plain = sessions.filter(Q(pinned_at__isnull=True))
     room = query.limit - len(rows)
-    more = list(_after(plain, query, "activity_at", position)[: room + 1])
+    more = _take(plain, query, "activity_at", position, room + 1)
     if len(more) <= room:
         return SessionPage([*rows, *more], None)
     if room == 0:
@@ -193,9 +185,30 @@ def _page_with_pins(sessions: SessionQuerySet, query: SessionQuery) -> SessionPa
     )
 
 
+def _take(
+    sessions: SessionQuerySet,
+    query: SessionQuery,
+    column: str,
+    position: list[Any] | None,
+    count: int,
+) -> list[Session]:
+    """The next rows. Those with a common text stand close together, and are found by looking at
+    the next ones; what is rare among these is found through the index of texts.
+    """
+    if not query.query:
+        return list(_after(sessions, query, column, position)[:count])
+    near = _after(sessions, query, column, position)[:NEAR]
+    among = sessions.filter(pk__in=near.values("pk")).holding(query.query)
+    rows = list(_after(among, query, column, position)[:count])
+    if len(rows) == count:
+        return rows
+    found = sessions.found_by(query.query, query.workspace_id)
+    return list(_after(found, query, column, position)[:count])
+
+
 def _after(
-    sessions: QuerySet[Session], query: SessionQuery, column: str, position: list[Any] | None
-) -> QuerySet[Session]:
+    sessions: SessionQuerySet, query: SessionQuery, column: str, position: list[Any] | None
+) -> SessionQuerySet:
     direction = "" if query.ascending else "-"
     ordered = sessions.order_by(f"{direction}{column}", f"{direction}id")
     if position is None:

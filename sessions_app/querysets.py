@@ -9,6 +9,7 @@ from django.db import models
 from django.db.models import FilteredRelation, Q
 from django.db.models.expressions import RawSQL
 
+from core.ids import Prefix
 from orgs.access import Access, AgentReach
 from orgs.roles import Action, WorkspaceKind
 from sessions_app.domain.vocabulary import AgentAccess, Visibility
@@ -41,6 +42,34 @@ HAS_CHILDREN = """
 coalesce((SELECT true FROM sessions_app_session AS child
           WHERE child.parent_id = {row}.id AND child.archived_at IS NULL LIMIT 1), false)
 """
+
+# As the database folds `find_key`, so that nothing is found by the one and missed by the other.
+FOLDED = "regexp_replace(normalize(lower(%s), NFKD), '[\u0300-\u036f]', '', 'g')"
+HOLDS = f"strpos(sessions_app_session.find_key, {FOLDED}) > 0"
+# Not pulled into the query around it: walking a list's order for a rare word, its plan would look
+# at every session there is.
+FOUND = f"""
+sessions_app_session.id IN (
+  WITH found AS MATERIALIZED (
+    SELECT id FROM sessions_app_session
+    WHERE workspace_id = %s AND (id BETWEEN %s AND %s OR find_key LIKE '%%' || regexp_replace(
+      {FOLDED}, '([\\\\%%_])', '\\\\\\1', 'g') || '%%'))
+  SELECT id FROM found)
+"""  # noqa: S608 (constants alone)
+NO_ID = UUID(int=0)
+ID_DIGITS, ID_LENGTH = "0123456789abcdef", 32
+ID_MIN_LENGTH = 8  # of a bare piece; fewer digits may be a word
+
+
+def _ids_like(text: str) -> tuple[UUID, UUID] | None:
+    """The first and last id that begin with what looks like the beginning of one."""
+    text = text.strip().lower()
+    head = f"{Prefix.SESSION}_"
+    digits = text.removeprefix(head).replace("-", "")
+    enough = 1 if text.startswith(head) else ID_MIN_LENGTH
+    if not enough <= len(digits) <= ID_LENGTH or digits.strip(ID_DIGITS):
+        return None
+    return UUID(digits.ljust(ID_LENGTH, "0")), UUID(digits.ljust(ID_LENGTH, "f"))
 
 
 def _reached_by(agent: AgentReach) -> Q:
@@ -82,6 +111,19 @@ class SessionQuerySet(models.QuerySet["Session"]):  # type: ignore[name-defined]
         """The tree under a session, itself left out."""
         root_id = getattr(session, "root_id", None) or session.pk
         return self.filter(root_id=root_id, ancestor_ids__contains=[session.pk])
+
+    def holding(self, text: str) -> Self:
+        """Those with a text in title, preview or id, each row looked at: for few rows."""
+        held: Q | RawSQL = RawSQL(HOLDS, (text,), output_field=models.BooleanField())  # noqa: S611
+        if ids := _ids_like(text):
+            held = Q(held) | Q(pk__range=ids)
+        return self.filter(held)
+
+    def found_by(self, text: str, workspace_id: UUID) -> Self:
+        """The same of a workspace, through the index of texts: for all rows there are."""
+        first, last = _ids_like(text) or (NO_ID, NO_ID)
+        values = (workspace_id, first, last, text)
+        return self.filter(RawSQL(FOUND, values, output_field=models.BooleanField()))  # noqa: S611
 
     def with_parent(self, session_id: UUID) -> Self:
         """The session, and its parent if it has one."""

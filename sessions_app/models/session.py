@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
 from django.db import models
-from django.db.models import Func, Value
+from django.db.models import F, Func, Value
+from django.db.models.expressions import Combinable, CombinedExpression
 from django.db.models.functions import Left, Lower
 
 from catalog.models import Agent
@@ -26,11 +28,21 @@ from sessions_app.querysets import SessionQuerySet
 
 NAME_KEY_MAX_CHARACTERS = 100  # it travels in page cursors
 COMBINING_MARKS = "[\u0300-\u036f]"
-DECOMPOSED = Func(Lower("title"), template="normalize(%(expressions)s, NFKD)")
-WITHOUT_MARKS = Func(
-    DECOMPOSED, Value(COMBINING_MARKS), Value(""), Value("g"), function="regexp_replace"
+
+
+def _folded(text: str | Combinable) -> Func:
+    """Without case and accents. `querysets.FOLDED`, as an expression."""
+    decomposed = Func(Lower(text), template="normalize(%(expressions)s, NFKD)")
+    marks = (Value(COMBINING_MARKS), Value(""), Value("g"))
+    return Func(decomposed, *marks, function="regexp_replace")
+
+
+NAME_KEY = Left(_folded("title"), NAME_KEY_MAX_CHARACTERS)
+# A line break between them: what is looked for is one line, and is in the one or the other.
+BOTH_TEXTS = CombinedExpression(
+    CombinedExpression(F("title"), "||", Value("\n")), "||", F("preview_text")
 )
-NAME_KEY = Left(WITHOUT_MARKS, NAME_KEY_MAX_CHARACTERS)
+FIND_KEY = _folded(BOTH_TEXTS)
 ACTIVE_ROOTS = models.Q(parent__isnull=True, archived_at__isnull=True)
 
 
@@ -81,6 +93,12 @@ class Session(models.Model):
         output_field=models.TextField(db_collation="C"),
         db_persist=True,
         help_text="The title without case and accents: what a list by name is ordered by.",
+    )
+    find_key = models.GeneratedField(
+        expression=FIND_KEY,
+        output_field=models.TextField(),
+        db_persist=True,
+        help_text="Title and preview without case and accents: where a list looks for a text.",
     )
     metadata = models.JSONField(default=dict)
     message_count = models.PositiveIntegerField(default=0)
@@ -197,6 +215,7 @@ class Session(models.Model):
                 & (models.Q(started_turn_id__isnull=False) | models.Q(ready_at__isnull=False)),
                 name="session_at_work_below",
             ),
+            GinIndex(name="session_by_text", fields=["find_key"], opclasses=["gin_trgm_ops"]),
             models.Index(
                 fields=["parent", "-created_at", "-id"],
                 condition=models.Q(parent__isnull=False),

@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from core.cursors import encode_cursor
 from core.errors import Forbidden, InvalidInput
 from orgs.access import Access
+from sessions_app import listing
 from sessions_app.listing import SessionQuery, Sort, list_sessions
 from sessions_app.models import Session
 from sessions_app.services.archiving import archive_session
@@ -91,11 +92,46 @@ def test_a_partition_is_read_alone(cast: Cast) -> None:
     assert [row.pk for row in walk(cast.access("member"), cast, origin_type="task")] == [task.pk]
 
 
-@pytest.mark.parametrize("text", ["%", "_", "\\", "harb", "HARB"])
-def test_the_contains_filter_takes_text_literally(cast: Cast, text: str) -> None:
-    found = make_session(cast, title="Harbour survey")
-    rows = walk(cast.access("member"), cast, query=text)
-    assert [row.pk for row in rows] == ([found.pk] if text.lower() == "harb" else [])
+@pytest.mark.parametrize("near", [0, 1, 1_000])
+def test_the_contains_filter_takes_text_literally_and_folds_it(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch, near: int
+) -> None:
+    monkeypatch.setattr(listing, "NEAR", near)
+    member = cast.access("member")
+    harbour = make_session(cast, title="Harbour survey: 100% of C:\\tiles_a")
+    cafe = make_session(cast, title="Café Ångström")
+    tiles = make_session(cast, title="東京の灯台")
+    plain = make_session(cast, title="plain")
+    send(cast, plain, "Where does the ÉCLAIR come from?")
+    for text, found in {
+        "harb": [harbour],
+        "HARB": [harbour],
+        "0%": [harbour],
+        "S_A": [harbour],
+        ":\\t": [harbour],
+        "s%a": [],
+        "l_i": [],
+        "％": [harbour],
+        "cafe": [cafe],
+        "ANGSTRÖM": [cafe],
+        "A\u030angström": [cafe],
+        "灯台": [tiles],
+        "京": [tiles],
+        "eclair": [plain],
+        "plain where": [],
+        "a": [plain, cafe, harbour],
+        "nowhere": [],
+        plain.public_id: [plain],
+        plain.public_id[:-3].upper(): [plain],
+        plain.pk.hex[:-3]: [plain],
+        str(plain.pk): [plain],
+        "ses_": [],
+    }.items():
+        for limit in (1, 30):
+            rows = walk(member, cast, query=text, limit=limit)
+            assert [row.pk for row in rows] == [each.pk for each in found], text
+        rows = walk(member, cast, query=text, sort=Sort.SIDEBAR, limit=2)
+        assert {row.pk for row in rows} == {each.pk for each in found}, text
 
 
 @pytest.mark.parametrize("page", ["abc", "e30", "%%%", "x" * 2000, "W10"])

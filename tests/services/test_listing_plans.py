@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.db import connection
 
@@ -54,6 +56,24 @@ def test_a_list_page_of_100_000_sessions_is_read_from_its_index(cast: Cast) -> N
             assert index in explain.plans[0]
             assert "Sort" not in explain.plans[0]
             assert "Seq Scan on sessions_app_session" not in explain.plans[0]
+
+
+@pytest.mark.slow
+def test_a_text_is_found_among_100_000_sessions_without_looking_at_all(cast: Cast) -> None:
+    make_session(cast, title="Lighthouse log")
+    multiply()
+    rare = make_session(cast, title="Harbour survey")
+    Session.objects.filter(pk=rare.pk).update(created_at=rare.created_at - timedelta(days=900))
+    member = cast.access("member")
+    for text, found, tries in [("lighthouse", 31, 1), ("harbour", 1, 2), ("nowhere", 0, 2)]:
+        query = SessionQuery(cast.workspace.pk, query=text, limit=31)
+        with connection.execute_wrapper(explain := Explain()):
+            page = list_sessions(access=member, query=query)
+        assert len(page.rows) == found
+        assert len(explain.plans) == tries
+        assert "session_by_creation" in explain.plans[0]
+        assert all("session_by_text" in plan for plan in explain.plans[1:])
+        assert all("Seq Scan on sessions_app_session" not in plan for plan in explain.plans)
 
 
 class Explain:
