@@ -31,6 +31,7 @@ class Prefix(StrEnum):
     INVITATION = "inv"
     AUDIT = "aud"
     LOGIN = "lgn"
+    FOLDER = "fld"
 
 
 _lock = threading.Lock()

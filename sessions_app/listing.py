@@ -53,6 +53,7 @@ class SessionQuery:
     parent_id: UUID | None = None
     forked_from_id: UUID | None = None
     agent_id: UUID | None = None
+    folder_id: UUID | None = None
     end_user: EndUser | None = None
     created: Mapping[str, datetime] = field(default_factory=dict)
     activity: Mapping[str, datetime] = field(default_factory=dict)
@@ -151,6 +152,8 @@ def filter_sessions(*, access: Access, query: SessionQuery) -> SessionQuerySet:
         sessions = sessions if source.exists() else sessions.none()
     if query.agent_id:
         sessions = sessions.filter(agent_id=query.agent_id)
+    if query.folder_id:
+        sessions = sessions.filter(folder_id=query.folder_id)
     if query.end_user:
         wanted = query.end_user
         sessions = sessions.filter(end_user_source=wanted.source, end_user_id=wanted.id)

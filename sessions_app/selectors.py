@@ -16,7 +16,7 @@ from orgs.roles import Action
 from sessions_app import eventlog
 from sessions_app.domain.vocabulary import STARTED_UNFINISHED, TurnStatus
 from sessions_app.eventlog import StoredEvent, TurnUsage
-from sessions_app.models import QUEUE_ORDER, Session, Turn
+from sessions_app.models import QUEUE_ORDER, Folder, Session, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,20 @@ def get_session(
     if session is None or origin_type not in {None, session.origin_type}:
         raise NotFound
     return session
+
+
+def list_folders(*, access: Access, workspace_id: UUID) -> QuerySet[Folder]:
+    """Of a workspace, in their order; they are few. Raises NotFound."""
+    if not access.may(Action.SESSION_READ, workspace_id):
+        raise NotFound
+    return Folder.objects.filter(workspace_id=workspace_id).order_by("position", "id")
+
+
+def get_folder(*, access: Access, workspace_id: UUID, folder_id: UUID) -> Folder:
+    folder = list_folders(access=access, workspace_id=workspace_id).filter(pk=folder_id).first()
+    if folder is None:
+        raise NotFound
+    return folder
 
 
 def find_fork_source(*, access: Access, session: Session) -> Session | None:

@@ -9,7 +9,7 @@ from core.clock import rfc3339
 from core.ids import Prefix, encode_id, event_id
 from orgs.access import Access
 from sessions_app.domain.vocabulary import WaitKind
-from sessions_app.models import Attempt, Session, Turn, Wait
+from sessions_app.models import Attempt, Folder, Session, Turn, Wait
 
 Json = dict[str, Any]
 
@@ -111,8 +111,20 @@ def row_json(session: Session) -> Json:
         "unread": is_unread(session),
         "waiting": session.open_waits or 0,
         "directory_id": None,
+        "folder_id": encode_id(Prefix.FOLDER, session.folder_id) if session.folder_id else None,
         "parent_id": encode_id(Prefix.SESSION, session.parent_id) if session.parent_id else None,
         "seq": session.head_seq,
+    }
+
+
+def folder_json(folder: Folder) -> Json:
+    return {
+        "id": folder.public_id,
+        "type": "folder",
+        "workspace_id": encode_id(Prefix.WORKSPACE, folder.workspace_id),
+        "name": folder.name,
+        "position": folder.position,
+        "created_at": rfc3339(folder.created_at),
     }
 
 

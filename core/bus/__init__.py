@@ -10,6 +10,7 @@ pub/sub where `REDIS_URL` is set.
 | `q` | the queue: a turn may be claimable |
 | `c:<attempt hex>` | the control state of that attempt |
 | `e` | the access epochs |
+| `f:<workspace hex>` | the folders of that workspace |
 | `d:<user hex>:<session hex>:<revision>` | that person's unsent text in a session |
 """
 
@@ -22,6 +23,7 @@ from core.bus.hints import (
     SessionHint,
     WaitsHint,
     parse_draft_hint,
+    parse_folders_hint,
     parse_session_hint,
     parse_waits_hint,
 )
@@ -37,6 +39,7 @@ __all__ = [
     "flush",
     "listen",
     "parse_draft_hint",
+    "parse_folders_hint",
     "parse_session_hint",
     "parse_waits_hint",
     "ring",

@@ -76,6 +76,17 @@ def parse_waits_hint(hint: str) -> WaitsHint | None:
         return None
 
 
+def parse_folders_hint(hint: str) -> UUID | None:
+    """The workspace whose folders changed; None for hints of other kinds."""
+    parts = hint.split(":")
+    if len(parts) != 2 or parts[0] != "f":
+        return None
+    try:
+        return UUID(hex=parts[1])
+    except ValueError:
+        return None
+
+
 def merge(pending: dict[str, str], hint: str) -> None:
     """Add a hint: hints of one session become one, with the highest seq and any row change."""
     if not hint.startswith("s:"):

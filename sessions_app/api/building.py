@@ -144,6 +144,7 @@ def session_query(access: Access, values: Values) -> SessionQuery:
         parent_id=values.get("parent_id"),
         forked_from_id=values.get("forked_from"),
         agent_id=values.get("agent_id"),
+        folder_id=values.get("folder_id"),
         end_user=_end_user_in(values),
         created=bounds_in(values, "created_at"),
         sort=Sort(values["sort"]),

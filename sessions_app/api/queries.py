@@ -34,6 +34,7 @@ class SessionListQuery(PageQuery):
         Prefix.SESSION, required=False, help_text="Only the forks of a session that one may see."
     )
     agent_id = PublicId(Prefix.AGENT, required=False)
+    folder_id = PublicId(Prefix.FOLDER, required=False)
     sort = Choice(choices_of(Sort), default=Sort.CREATED)
     order = Choice(
         [("asc", "asc"), ("desc", "desc")],

@@ -371,3 +371,18 @@ class DraftChange(StrictSerializer):
     expected_version = Whole(
         min_value=0, max_value=2**31 - 1, help_text="The `revision` that this text was made from."
     )
+
+
+class CreateFolder(StrictSerializer):
+    name = Text(allow_blank=False, max_length=400)
+
+
+class UpdateFolder(StrictSerializer):
+    name = Text(required=False, allow_blank=False, max_length=400)
+    position = Whole(
+        min_value=1, max_value=1_000, required=False, help_text="From 1; beyond the last: the last."
+    )
+
+
+class MoveSession(StrictSerializer):
+    folder_id = PublicId(Prefix.FOLDER, allow_null=True, help_text="null: in no folder.")

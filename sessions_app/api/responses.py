@@ -57,6 +57,7 @@ class SessionObject(serializers.Serializer[Any]):
     workspace_id = serializers.CharField()
     parent_id = serializers.CharField(allow_null=True)
     directory_id = serializers.CharField(allow_null=True)
+    folder_id = serializers.CharField(allow_null=True)
     origin = serializers.DictField()
     visibility = serializers.ChoiceField(choices=choices_of(Visibility))
     agent_access = serializers.ChoiceField(choices=choices_of(AgentAccess))
@@ -81,6 +82,24 @@ class SessionObject(serializers.Serializer[Any]):
     outcome_evaluations = serializers.ListField(child=serializers.DictField())
     stats = serializers.DictField()
     usage = serializers.DictField()
+
+
+class FolderObject(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    type = serializers.ChoiceField(choices=[("folder", "folder")])
+    workspace_id = serializers.CharField()
+    name = serializers.CharField()
+    position = serializers.IntegerField()
+    created_at = moment()
+
+
+class FolderList(serializers.Serializer[Any]):
+    data = FolderObject(many=True)  # type: ignore[assignment]
+
+
+class FolderDeleted(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    type = serializers.ChoiceField(choices=[("folder_deleted", "folder_deleted")])
 
 
 class SessionDeleted(serializers.Serializer[Any]):
@@ -237,6 +256,7 @@ class RowObject(serializers.Serializer[Any]):
     unread = serializers.BooleanField()
     waiting = serializers.IntegerField()
     directory_id = serializers.CharField(allow_null=True)
+    folder_id = serializers.CharField(allow_null=True)
     parent_id = serializers.CharField(allow_null=True)
     seq = serializers.IntegerField()
 

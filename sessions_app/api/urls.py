@@ -37,6 +37,7 @@ from sessions_app.api.control import (
     WorkspaceResumeView,
 )
 from sessions_app.api.events import EventsView
+from sessions_app.api.folders import FoldersView, FolderView, MoveView
 from sessions_app.api.forking import ForkView
 from sessions_app.api.openapi import openapi_view
 from sessions_app.api.personal import DraftView, PinView, ReadMarkView, VisibilityView
@@ -85,6 +86,9 @@ urlpatterns = [
     path(f"{SESSION}/pending", PendingView.as_view()),
     path(f"{SESSION}/children", ChildrenView.as_view()),
     path(f"{SESSION}/tree", TreeView.as_view()),
+    path(f"{SESSION}/move", MoveView.as_view()),
+    path(f"{WORKSPACE}/folders", FoldersView.as_view()),
+    path(f"{WORKSPACE}/folders/<str:folder_id>", FolderView.as_view()),
     path(f"{WORKSPACE}/members", WorkspaceMembersView.as_view()),
     path(f"{WORKSPACE}/members/<str:user_id>", WorkspaceMemberView.as_view()),
     path("organizations", OrganizationsView.as_view()),

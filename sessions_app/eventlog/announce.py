@@ -23,6 +23,11 @@ def announce_rows(*, session_ids: Iterable[UUID], workspace_id: UUID) -> None:
         announce(session_id=session_id, seq=0, workspace_id=workspace_id, row_changed=True)
 
 
+def announce_folders(*, workspace_id: UUID) -> None:
+    """Folders came, went, or are called or ordered differently: lists that show them differ."""
+    transaction.on_commit(lambda: ring(f"f:{workspace_id.hex}"))
+
+
 def announce_draft(*, user_id: UUID, session_id: UUID, revision: int) -> None:
     """A person's unsent text changed: their other tabs and devices may take it."""
     transaction.on_commit(lambda: ring(f"d:{user_id.hex}:{session_id.hex}:{revision}"))

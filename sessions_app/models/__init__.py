@@ -1,4 +1,5 @@
 from sessions_app.models.event import Event
+from sessions_app.models.folder import FoldedGroup, Folder
 from sessions_app.models.hold import WorkspaceHold
 from sessions_app.models.idempotency import IdempotencyRecord
 from sessions_app.models.personal import ComposerDraft, PersonalState
@@ -11,6 +12,8 @@ __all__ = [
     "Attempt",
     "ComposerDraft",
     "Event",
+    "FoldedGroup",
+    "Folder",
     "IdempotencyRecord",
     "PersonalState",
     "Session",

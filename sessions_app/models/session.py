@@ -24,6 +24,7 @@ from sessions_app.domain.vocabulary import (
     Visibility,
 )
 from sessions_app.models.choices import choices_of, known
+from sessions_app.models.folder import Folder
 from sessions_app.querysets import SessionQuerySet
 
 NAME_KEY_MAX_CHARACTERS = 100  # it travels in page cursors
@@ -72,6 +73,15 @@ class Session(models.Model):
     end_user_id = models.CharField(max_length=200, blank=True)
     visibility = models.CharField(
         max_length=16, choices=choices_of(Visibility), default=Visibility.WORKSPACE
+    )
+
+    folder = models.ForeignKey(
+        Folder,
+        on_delete=models.SET_NULL,
+        null=True,
+        db_index=False,
+        related_name="+",
+        help_text="Of a root; what is below it is where it is.",
     )
 
     # Of a fork. No foreign key: the source may be deleted, and the fork lives on.
@@ -203,6 +213,11 @@ class Session(models.Model):
                 fields=["forked_from_id", "-created_at", "-id"],
                 condition=models.Q(forked_from_id__isnull=False),
                 name="session_by_source",
+            ),
+            models.Index(
+                fields=["folder", "-activity_at", "-id"],
+                condition=models.Q(folder__isnull=False),
+                name="session_by_folder",
             ),
             models.Index(
                 fields=["root"],

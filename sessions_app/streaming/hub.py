@@ -314,6 +314,9 @@ class Hub:
             if (waits := bus.parse_waits_hint(text)) is not None:
                 self._tell_inboxes(waits)
                 continue
+            if (workspace_id := bus.parse_folders_hint(text)) is not None:
+                self._tell_folders(workspace_id)
+                continue
             hint = bus.parse_session_hint(text)
             if hint is None:
                 self._check_now.set()
@@ -337,6 +340,10 @@ class Hub:
             may_know = waits.only_user_id in {None, viewer.access.user_id}
             if may_know and viewer.access.may(Action.SESSION_CONTROL, waits.workspace_id):
                 viewer.hear_inbox()
+
+    def _tell_folders(self, workspace_id: UUID) -> None:
+        for watch in self._row_watches.get(workspace_id, ()):
+            watch.resync()
 
     def _tell_rows(self, workspace_id: UUID, session_ids: set[UUID]) -> None:
         for watch in self._row_watches.get(workspace_id, ()):

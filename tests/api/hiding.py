@@ -90,6 +90,7 @@ class Workspace:
         }
         values = {name: each.public_id for name, each in named.items()}
         values["agent"] = encode_id(Prefix.AGENT, session.agent_id)
+        values["folder"] = encode_id(Prefix.FOLDER, self.session.folder_id or session.pk)
         values["moment"] = self.moment
         return Place(values | hidden.values)
 

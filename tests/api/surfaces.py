@@ -30,6 +30,7 @@ VALUES = {
     "limit": ("1", "100"),
     "page": ("AAAA",),
     "agent_id": ("{agent}",),
+    "folder_id": ("{folder}",),
     "created_at[gt]": ("{moment}",),
     "created_at[gte]": ("{moment}",),
     "created_at[lt]": ("{moment}",),

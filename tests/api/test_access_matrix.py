@@ -22,7 +22,7 @@ from orgs.services.invitations import NewInvitation, create_invitation
 from orgs.services.service_accounts import create_service_account
 from sessions_app.api.urls import urlpatterns
 from sessions_app.domain.vocabulary import Visibility
-from sessions_app.models import Event, Session
+from sessions_app.models import Event, Folder, Session
 from sessions_app.services.attempts import Failed, finish_turn
 from tests.api.callers import secrets_of_keys
 from tests.api.client import Caller, refusal
@@ -131,6 +131,10 @@ class Stage:
         for name, make in self._others.items():
             if name in path:
                 path = path.replace(name, make("service_accounts" in path))
+        if "/folders" in path:
+            Folder.objects.all().delete()
+            folder = Folder.objects.create(workspace=self.cast.workspace, name="Kilns", position=1)
+            path = path.replace("<str:folder_id>", folder.public_id)
         if route in {("GET", "sessions"), ("GET", "models")}:
             path += f"?workspace_id={self.workspace_id}"
         return f"/v1/{path}"

@@ -8,15 +8,16 @@ from hypothesis import strategies as st
 
 from orgs.access import Access
 from sessions_app.listing import SessionQuery, Sort, list_sessions
-from sessions_app.models import Session
+from sessions_app.models import Folder, Session
 from sessions_app.services.archiving import archive_session, delete_session
+from sessions_app.services.folders import move_session
 from sessions_app.services.personal import set_pinned
 from sessions_app.services.sessions import SessionChanges, update_session
 from tests.factories import Cast, make_session, send
 
 SORTS = [Sort.CREATED, Sort.UPDATED, Sort.SIDEBAR, Sort.NAME]
 COUNT = 12
-DEEDS = ("bump", "pin", "archive", "delete", "rename", "create")
+DEEDS = ("bump", "pin", "archive", "delete", "rename", "move", "create")
 disturbances = st.lists(
     st.lists(st.tuples(st.sampled_from(DEEDS), st.integers(0, COUNT - 1)), max_size=3),
     max_size=8,
@@ -33,6 +34,9 @@ def disturb(cast: Cast, member: Access, deed: str, session: Session) -> None:
     elif deed == "pin":
         pinned = Session.objects.with_personal_state(member.user_id).get(pk=session.pk).pinned_at
         set_pinned(access=member, session_id=session.pk, pinned=pinned is None)
+    elif deed == "move":
+        folder = Folder.objects.get_or_create(workspace=cast.workspace, name="Kilns", position=1)
+        move_session(access=member, session_id=session.pk, folder_id=folder[0].pk)
     elif deed == "archive":
         archive_session(access=member, session_id=session.pk, stop=True)
     elif deed == "delete":
