@@ -152,6 +152,7 @@ def _usage(session: Session) -> dict[str, Any]:
     return {
         "input": short_number(sum(turn.input_tokens for turn in used)),
         "output": short_number(sum(turn.output_tokens for turn in used)),
+        "is_counted": any(totals),
         "turns": session.turn_count,
         "bars": bars if len(bars) > 1 else [],
         "first": max(session.turn_count - len(bars) + 1, 1),
