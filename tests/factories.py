@@ -46,7 +46,9 @@ class Key:
 
 @dataclass(frozen=True)
 class Cast:
-    """One organization with a shared workspace, everyone who may touch it, and an outsider."""
+    """One organization with a shared workspace, everyone who may touch it, and an outsider.
+    The bare admin has no role in the workspace, and the bare key is theirs.
+    """
 
     organization: Organization
     workspace: Workspace
@@ -54,12 +56,14 @@ class Cast:
     other_workspace: Workspace
     owner: User
     admin: User
+    bare_admin: User
     member: User
     second_member: User
     viewer: User
     outsider: User
     workspace_key: Key
     organization_key: Key
+    bare_key: Key
     read_only_key: Key
 
     def access(self, name: str) -> Access:
@@ -70,6 +74,7 @@ class Cast:
 PEOPLE = {
     "owner": "Ada Moreau",
     "admin": "Bruno Keller",
+    "bare_admin": "Noor Aziz",
     "member": "Chiara Novak",
     "second_member": "Dev Patel",
     "viewer": "Elif Aydin",
@@ -91,6 +96,7 @@ def make_cast() -> Cast:
     create_demo_provider(organization=organization)
     memberships = {
         "admin": (OrganizationRole.ADMIN, WorkspaceRole.ADMINISTRATOR),
+        "bare_admin": (OrganizationRole.ADMIN, None),
         "member": (OrganizationRole.MEMBER, WorkspaceRole.MEMBER),
         "second_member": (OrganizationRole.MEMBER, WorkspaceRole.MEMBER),
         "viewer": (OrganizationRole.MEMBER, WorkspaceRole.VIEWER),
@@ -99,7 +105,8 @@ def make_cast() -> Cast:
         add_organization_member(
             organization=organization, user=people[role], role=organization_role
         )
-        add_workspace_member(workspace=workspace, user=people[role], role=workspace_role)
+        if workspace_role is not None:
+            add_workspace_member(workspace=workspace, user=people[role], role=workspace_role)
     other = create_organization(name="Haddad Tiles", owner=outsider)
     other_workspace = create_workspace(organization=other, name="Kiln", administrator=outsider)
     create_demo_provider(organization=other)
@@ -110,6 +117,7 @@ def make_cast() -> Cast:
         other_workspace=other_workspace,
         workspace_key=make_key(owner, organization, workspace, [Scope.FULL]),
         organization_key=make_key(owner, organization, None, [Scope.FULL]),
+        bare_key=make_key(people["bare_admin"], organization, None, [Scope.FULL]),
         read_only_key=make_key(owner, organization, workspace, [Scope.READ]),
         **people,
     )

@@ -109,7 +109,7 @@ def require_key_may_grant(*, access: Access, workspace_id: UUID, role: Workspace
         return
     grant = access.grants.get(workspace_id)
     if grant is None or not ROLE_ACTIONS[role] <= grant.actions:
-        raise Forbidden("missing_scope", "This key cannot give a role that may do more than it.")
+        raise Forbidden("role_beyond_key", "This key cannot give a role that may do more than it.")
 
 
 def _require_manages(access: Access, workspace: Workspace, leaving: bool) -> None:

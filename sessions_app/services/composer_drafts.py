@@ -22,7 +22,7 @@ from sessions_app.services.validation import require_storable
 
 
 def get_draft(*, access: Access, workspace_id: UUID, session_id: UUID | None) -> ComposerDraft:
-    """An empty one at revision 0 where none was kept. Raises NotFound."""
+    """An empty one at revision 0 where none was kept. Raises NotFound, Forbidden."""
     user_id = _require_person(access)
     _require_place(access, workspace_id, session_id)
     drafts = ComposerDraft.objects.filter(user_id=user_id, workspace_id=workspace_id)
@@ -106,8 +106,9 @@ def _require_person(access: Access) -> UUID:
 
 def _require_place(access: Access, workspace_id: UUID, session_id: UUID | None) -> Session | None:
     if session_id is None:
-        if not access.may(Action.SESSION_CREATE, workspace_id):
+        if not access.may(Action.SESSION_READ, workspace_id):
             raise NotFound
+        access.require(Action.SESSION_CREATE, workspace_id)
         return None
     session = get_session(access=access, session_id=session_id)
     if session.workspace_id != workspace_id:

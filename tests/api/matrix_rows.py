@@ -7,10 +7,12 @@ from typing import Any
 # The session is the second member's. Without another word a key is of the workspace and the
 # owner's: `action_key` names one action, `service_key` is of a service account that is a member
 # there, whoever made `demoted_key` only reads by now, and whoever made `removed_key` left.
-PEOPLE = ("owner", "admin", "second_member", "member", "viewer", "outsider")
+# The bare admin has no role in the workspace; the bare key is of the organization and theirs.
+PEOPLE = ("owner", "admin", "bare_admin", "second_member", "member", "viewer", "outsider")
 KEYS = (
     "workspace_key",
     "organization_key",
+    "bare_key",
     "read_only_key",
     "write_key",
     "action_key",
@@ -26,16 +28,16 @@ def row(people: str, keys: str) -> str:
     return f"{people} {keys}" + " 401" * (len(DEAD_KEYS) + 1)
 
 
-READ = row("200 200 200 200 200 404", "200 200 200 200 200 200 200 200")
-CONTROL = row("200 200 200 200 403 404", "200 200 403 200 403 403 200 403")
-ADMINISTERED = row("200 200 200 403 403 404", "200 200 403 403 403 403 403 403")
-KEPT = row("200 200 403 403 403 404", "200 200 403 403 403 403 403 403")
-MANAGED = row("200 200 403 403 403 404", "404 200 404 404 404 403 404 404")
-LOOKED_OVER = row("200 200 403 403 403 404", "404 200 404 404 404 200 404 404")
-BY_PEOPLE = row("201 201 403 403 403 404", "404 403 404 404 404 403 404 404")
-OF_A_KEY = row("200 200 404 404 404 404", "404 404 404 404 404 404 404 404")
-OWN = row("200 200 200 200 200 404", "403 403 403 403 403 403 403 403")
-THEIRS = row("200 200 200 200 200 200", "200 200 200 200 200 200 200 200")
+READ = row("200 200 404 200 200 200 404", "200 200 404 200 200 200 200 200 200")
+CONTROL = row("200 200 404 200 200 403 404", "200 200 404 403 200 403 403 200 403")
+ADMINISTERED = row("200 200 404 200 403 403 404", "200 200 404 403 403 403 403 403 403")
+KEPT = row("200 200 404 403 403 403 404", "200 200 404 403 403 403 403 403 403")
+MANAGED = row("200 200 200 403 403 403 404", "404 200 200 404 404 404 403 404 404")
+LOOKED_OVER = row("200 200 200 403 403 403 404", "404 200 200 404 404 404 200 404 404")
+BY_PEOPLE = row("201 201 201 403 403 403 404", "404 403 403 404 404 404 403 404 404")
+OF_A_KEY = row("200 200 200 404 404 404 404", "404 404 404 404 404 404 404 404 404")
+OWN = row("200 200 404 200 200 200 404", "403 403 404 403 403 403 403 403 403")
+THEIRS = row("200 200 200 200 200 200 200", "200 200 200 200 200 200 200 200 200")
 OPEN = " ".join(["200"] * len(COLUMNS))
 ORGANIZATION = "organizations/<str:organization_id>"
 PROVIDER = f"{ORGANIZATION}/providers/<str:provider_id>"
@@ -45,10 +47,15 @@ MATRIX: dict[tuple[str, str], str] = {
     ("GET", "workspaces"): THEIRS,
     ("POST", "workspaces"): MANAGED.replace("200", "201"),
     ("GET", f"{WORKSPACE}/members"): row(
-        "200 200 200 200 200 404", "200 200 200 200 403 200 200 200"
+        "200 200 200 200 200 200 404", "200 200 200 200 200 403 200 200 200"
     ),
-    ("POST", f"{WORKSPACE}/members/<str:user_id>"): KEPT,
-    ("DELETE", f"{WORKSPACE}/members/<str:user_id>"): KEPT.replace("200", "204"),
+    # Whoever manages the organization needs no role here, but a key gives no role that it lacks.
+    ("POST", f"{WORKSPACE}/members/<str:user_id>"): row(
+        "200 200 200 403 403 403 404", "200 200 403 403 403 403 403 403 403"
+    ),
+    ("DELETE", f"{WORKSPACE}/members/<str:user_id>"): row(
+        "204 204 204 403 403 403 404", "204 204 204 403 403 403 403 403 403"
+    ),
     ("GET", "organizations"): THEIRS,
     ("GET", ORGANIZATION): MANAGED,
     ("POST", ORGANIZATION): MANAGED,
@@ -61,12 +68,12 @@ MATRIX: dict[tuple[str, str], str] = {
     ("POST", f"{ORGANIZATION}/service_accounts"): MANAGED.replace("200", "201"),
     ("DELETE", f"{ORGANIZATION}/service_accounts/<str:user_id>"): MANAGED.replace("200", "204"),
     ("GET", f"{ORGANIZATION}/api_keys"): row(
-        "200 200 200 200 200 404", "404 200 404 404 404 403 404 404"
+        "200 200 200 200 200 200 404", "404 200 200 404 404 404 403 404 404"
     ),
     ("POST", f"{ORGANIZATION}/api_keys"): BY_PEOPLE,
     ("DELETE", f"{ORGANIZATION}/api_keys/<str:key_id>"): OF_A_KEY.replace("200", "204"),
     ("POST", f"{ORGANIZATION}/api_keys/<str:key_id>/rotate"): row(
-        "201 403 404 404 404 404", "404 404 404 404 404 404 404 404"
+        "201 403 403 404 404 404 404", "404 404 404 404 404 404 404 404 404"
     ),
     ("GET", f"{ORGANIZATION}/providers"): MANAGED,
     ("POST", f"{ORGANIZATION}/providers"): MANAGED.replace("200", "201"),
@@ -91,7 +98,7 @@ MATRIX: dict[tuple[str, str], str] = {
     ("PUT", "sessions/<str:session_id>/pin"): OWN,
     ("PUT", "sessions/<str:session_id>/read"): OWN,
     ("PUT", "sessions/<str:session_id>/visibility"): row(
-        "403 403 200 403 403 404", "403 403 403 403 403 403 403 403"
+        "403 403 404 200 403 403 404", "403 403 404 403 403 403 403 403 403"
     ),
     ("GET", "sessions/<str:session_id>/draft"): OWN,
     ("PUT", "sessions/<str:session_id>/draft"): OWN,
@@ -103,7 +110,7 @@ MATRIX: dict[tuple[str, str], str] = {
     ("GET", "sessions/<str:session_id>/queue"): READ,
     ("POST", "sessions/<str:session_id>/queue/<str:turn_id>/move"): CONTROL,
     ("POST", "sessions/<str:session_id>/queue/<str:turn_id>/edit"): row(
-        "200 200 200 200 403 404", "403 403 403 403 403 403 403 403"
+        "200 200 404 200 200 403 404", "403 403 404 403 403 403 403 403 403"
     ),
     ("POST", "sessions/<str:session_id>/queue/<str:turn_id>/delete"): CONTROL,
     ("POST", "sessions/<str:session_id>/queue/<str:turn_id>/promote"): CONTROL,

@@ -30,7 +30,7 @@ from tests.api.matrix_rows import BODIES, COLUMNS, KEYS, MATRIX, PEOPLE, STREAM
 from tests.factories import PASSWORD, Cast, claim, make_key, make_session, send
 
 # What no key may do, whatever its scopes.
-PEOPLE_ALONE = {"not_a_person", "needs_a_person", "not_the_maker"}
+PEOPLE_ALONE = {"not_a_person", "needs_a_person", "not_the_maker", "role_beyond_key"}
 
 
 def routes() -> Iterator[tuple[str, str]]:

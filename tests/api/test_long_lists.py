@@ -69,8 +69,8 @@ def addresses(cast: Cast) -> dict[str, int]:
     """Each list of the API, and how many it has once it is filled."""
     organization = f"/v1/organizations/{cast.organization.public_id}"
     return {
-        f"{organization}/members": MORE + 5,
-        f"{organization}/api_keys": MORE + 3,
+        f"{organization}/members": MORE + 6,
+        f"{organization}/api_keys": MORE + 4,
         f"{organization}/invitations": MORE,
         f"/v1/workspaces/{cast.workspace.public_id}/members": MORE + 5,
     }

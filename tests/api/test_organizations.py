@@ -62,7 +62,7 @@ def test_settings_are_changed_and_written_down(cast: Cast, owner: Caller, path: 
 def test_members_are_listed_and_get_roles(cast: Cast, owner: Caller, path: str) -> None:
     rows = walk(owner, f"{path}/members")
     assert {row["email"] for row in rows} >= {cast.owner.email, cast.viewer.email}
-    assert len(rows) == len({row["id"] for row in rows}) == 5
+    assert len(rows) == len({row["id"] for row in rows}) == 6
     member = f"{path}/members/{cast.member.public_id}"
     assert owner.post(member, {"role": "admin"}).json()["role"] == "admin"
     assert Caller(cast, "member").get(path).status_code == 200
