@@ -10,13 +10,14 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from core.errors import NotFound
+from core.ids import Prefix, encode_id
 from orgs.access import Access
 from orgs.models import Organization
 from orgs.roles import Action
 from sessions_app import eventlog
 from sessions_app.domain.vocabulary import STARTED_UNFINISHED, TurnStatus
 from sessions_app.eventlog import StoredEvent, TurnUsage
-from sessions_app.models import QUEUE_ORDER, Folder, Session, Turn
+from sessions_app.models import QUEUE_ORDER, FoldedGroup, Folder, Session, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,15 @@ def get_folder(*, access: Access, workspace_id: UUID, folder_id: UUID) -> Folder
     if folder is None:
         raise NotFound
     return folder
+
+
+def list_shut(*, access: Access, workspace_id: UUID) -> set[str]:
+    """Which groups of the sidebar this person keeps shut: names of groups, ids of folders."""
+    if access.user_id is None:
+        return set()
+    kept = FoldedGroup.objects.filter(user_id=access.user_id, workspace_id=workspace_id)
+    named = kept.values_list("folder_id", "group")
+    return {encode_id(Prefix.FOLDER, folder) if folder else group for folder, group in named}
 
 
 def find_fork_source(*, access: Access, session: Session) -> Session | None:

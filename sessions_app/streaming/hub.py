@@ -177,7 +177,7 @@ class Hub:
     # ── Steps, each repeated for ever ──
 
     async def _listen(self) -> None:
-        async with bus.listen(("s", "e", "d", "w")) as self._subscription:
+        async with bus.listen(("s", "e", "d", "w", "f")) as self._subscription:
             async for hints in self._subscription:
                 if hints is bus.RESYNC:
                     self._resync()

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from django.urls import path
 
-from sessions_app.web import account, acts, control, deciding, forking, leaving, pages, relatives
+from sessions_app.web import (
+    account,
+    acts,
+    control,
+    deciding,
+    folders,
+    forking,
+    leaving,
+    pages,
+    relatives,
+)
 
 urlpatterns = [
     path("", pages.home),
@@ -15,6 +25,11 @@ urlpatterns = [
     path("w/<str:workspace>/sidebar/", pages.sidebar),
     path("w/<str:workspace>/archived/", pages.archived),
     path("w/<str:workspace>/group/<str:group>/", pages.group),
+    path("w/<str:workspace>/folders", folders.create),
+    path("w/<str:workspace>/folders/<str:folder>", folders.change),
+    path("w/<str:workspace>/folders/<str:folder>/delete", folders.delete),
+    path("w/<str:workspace>/fold", folders.fold),
+    path("s/<str:session>/move", folders.move),
     path("account/", account.account),
     path("account/password", account.password),
     path("account/logins/others/end", account.sign_out_others),

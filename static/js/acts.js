@@ -1,13 +1,32 @@
 // What can be done to a session, from its row or its page: rename, pin, archive with Undo, copy.
 
 import { alarm, copyText, one, post, Refused } from "./dom.js";
+import { chooseFolder } from "./folders.js";
 import { toast } from "./toast.js";
 
 export function openRowMenu(button, row) {
-  closeMenus();
   const panel = one('[data-template="row-menu"]').content.firstElementChild.cloneNode(true);
-  if (row.matches(".is-child")) one('[data-act="pin"]', panel).remove(); // a child stands with its parent
+  if (row.matches(".is-child")) for (const act of ["pin", "move"]) one(`[data-act="${act}"]`, panel).remove(); // a child stands with its parent
   else one("[data-pin-word]", panel).textContent = row.hasAttribute("data-pinned") ? "Unpin" : "Pin";
+  showMenu(panel, button, (act) => {
+    const title = one(".row-title", row).textContent;
+    if (act === "move") chooseFolder(button, row);
+    else perform(act, { id: row.dataset.key, title, isPinned: row.hasAttribute("data-pinned") });
+  });
+}
+
+export function openMenu(button, items, choose) {
+  const panel = Object.assign(document.createElement("div"), { className: "menu-panel is-fixed", role: "menu" });
+  for (const { key, text } of items) {
+    const item = Object.assign(document.createElement("button"), { className: "menu-item", type: "button", textContent: text, role: "menuitem", dir: "auto" });
+    item.dataset.act = key;
+    panel.append(item);
+  }
+  showMenu(panel, button, choose);
+}
+
+function showMenu(panel, button, choose) {
+  closeMenus();
   document.body.append(panel);
   button.setAttribute("aria-expanded", "true");
   const place = button.getBoundingClientRect();
@@ -23,10 +42,10 @@ export function openRowMenu(button, row) {
   });
   panel.addEventListener("click", (event) => {
     const act = event.target.closest("[data-act]")?.dataset.act;
-    if (!act) return;
+    if (act === undefined) return;
+    event.stopPropagation(); // what it opens stays open
     panel.closeMenu(true);
-    const title = one(".row-title", row).textContent;
-    perform(act, { id: row.dataset.key, title, isPinned: row.hasAttribute("data-pinned") });
+    choose(act);
   });
 }
 

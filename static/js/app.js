@@ -57,7 +57,7 @@ function closeOver() {
 document.addEventListener("click", (event) => {
   const hit = (selector) => event.target.closest(selector);
   const inMenu = hit("details.menu");
-  if (!hit(".menu-panel.is-fixed") && !hit("[data-row-menu]")) closeMenus(inMenu);
+  if (!hit(".menu-panel.is-fixed") && !hit("[data-row-menu], [data-folder-menu]")) closeMenus(inMenu);
   if (hit("[data-toggle-side]")) togglePanel("side");
   else if (hit("[data-toggle-drawer]")) togglePanel("drawer");
   else if (hit("[data-close-side]")) closeOver();

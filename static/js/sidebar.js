@@ -1,9 +1,10 @@
 // The list of sessions: live rows that move only while the pointer is elsewhere.
 
-import { all, fragment, one, parse } from "./dom.js";
+import { all, fragment, morph, one, parse } from "./dom.js";
 import { connection } from "./connection.js";
 import { dayKey, localize, now } from "./times.js";
 import { openRowMenu } from "./acts.js";
+import { keepFold, openFolderMenu } from "./folders.js";
 import { hearRemoved, hearRow, lookAround } from "./family.js";
 import { Folds, markFolds, morphRow, rowsOf } from "./folds.js";
 import { waitsChanged } from "./waits.js";
@@ -105,6 +106,7 @@ class SessionSidebar extends HTMLElement {
   insert(row, key, counts = true) {
     one("[data-no-sessions]", this)?.remove();
     const group = this.group(key);
+    if (!group) { this.resync(); return; } // a folder that is new
     const rows = one("[data-rows]", group);
     const next = [...rows.children].find((child) => child.dataset.older !== undefined || child.dataset.at < row.dataset.at);
     rows.insertBefore(row, key === "pinned" && !row.isConnected ? rows.firstChild : next || null);
@@ -126,14 +128,14 @@ class SessionSidebar extends HTMLElement {
 
   group(key) {
     const found = one(`[data-group="${key}"]`, this.groups);
-    if (found) return found;
+    if (found || !TITLES[key]) return found;
     const node = parse(`<details class="group" data-group="${key}" open><summary class="group-head"></summary><ul data-rows></ul></details>`).firstElementChild;
     const icon = one(".group-head .icon", this)?.cloneNode(true);
     const name = Object.assign(document.createElement("span"), { textContent: TITLES[key] });
     const count = parse('<span class="count" data-total>0</span>');
+    name.dataset.name = "";
     one("summary", node).append(...(icon ? [icon] : []), name, count);
-    const order = Object.keys(TITLES);
-    const next = all("[data-group]", this.groups).find((group) => order.indexOf(group.dataset.group) > order.indexOf(key));
+    const next = all("[data-group]", this.groups).find((group) => rank(group.dataset.group) > rank(key));
     this.groups.insertBefore(node, next || null);
     return node;
   }
@@ -146,7 +148,7 @@ class SessionSidebar extends HTMLElement {
     }
   }
 
-  dropEmpty(group) { if (group?.isConnected && !one(".row-item", group) && !one("[data-older]", group)) group.remove(); }
+  dropEmpty(group) { if (group?.isConnected && !group.hasAttribute("data-is-folder") && !one(".row-item", group) && !one("[data-older]", group)) group.remove(); }
 
   // The list as it is now; what was loaded below the first pages stays.
   async resync() {
@@ -163,14 +165,31 @@ class SessionSidebar extends HTMLElement {
     markFolds(content);
     const fresh = all("[data-group]", content);
     if (fresh.length) one("[data-no-sessions]", this)?.remove();
-    for (const group of fresh) this.merge(this.group(group.dataset.group), group);
     const keys = fresh.map((group) => group.dataset.group);
+    let place = null;
+    for (const group of fresh) {
+      const present = this.group(group.dataset.group) || this.adopt(group);
+      this.merge(present, group);
+      if (place ? place.nextElementSibling !== present : this.groups.firstElementChild !== present) this.groups.insertBefore(present, place ? place.nextElementSibling : this.groups.firstElementChild);
+      place = present;
+    }
     for (const group of all("[data-group]", this.groups)) if (!keys.includes(group.dataset.group)) group.remove();
     this.folds.reread();
     this.showFiltered();
   }
 
+  // A folder that was made elsewhere, without its rows.
+  adopt(fresh) {
+    const node = fresh.cloneNode(true);
+    one("[data-rows]", node).replaceChildren();
+    this.groups.append(node);
+    return node;
+  }
+
   merge(group, fresh) {
+    if (group.hasAttribute("data-is-folder")) {
+      for (const part of ["summary", "[data-folder-menu]"]) morph(one(part, group), one(part, fresh).cloneNode(true));
+    }
     const rows = one("[data-rows]", group);
     const wanted = all(".row-item", fresh);
     const ids = new Set(wanted.map((row) => row.dataset.key));
@@ -195,6 +214,10 @@ class SessionSidebar extends HTMLElement {
   async clicked(event) {
     const more = event.target.closest("[data-row-menu]");
     if (more) { event.preventDefault(); openRowMenu(more, more.closest(".row-item")); return; }
+    const folder = event.target.closest("[data-folder-menu]");
+    if (folder) { event.preventDefault(); openFolderMenu(folder); return; }
+    const head = event.target.closest(".group-head");
+    if (head) { setTimeout(() => keepFold(head.parentNode), 0); return; }
     const fold = event.target.closest("[data-unfold]");
     if (fold && !event.ctrlKey && !event.metaKey && !event.shiftKey) { event.preventDefault(); this.folds.toggle(fold.closest(".row-item")); return; }
     const older = event.target.closest("[data-load-older]");
@@ -236,8 +259,12 @@ class SessionSidebar extends HTMLElement {
 
 const TITLES = { pinned: "Pinned", active: "Active", today: "Today", yesterday: "Yesterday", week: "Previous 7 days", older: "Older" };
 
+// Folders stand behind what is pinned, in their own order.
+const rank = (key) => (TITLES[key] ? Object.keys(TITLES).indexOf(key) * 2 : 1);
+
 function groupOf(row) {
   if (row.hasAttribute("data-pinned")) return "pinned";
+  if (row.dataset.folder) return row.dataset.folder;
   if (row.hasAttribute("data-working")) return "active";
   const at = new Date(row.dataset.at);
   const today = new Date(now());
