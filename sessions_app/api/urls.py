@@ -23,6 +23,7 @@ from orgs.api.organizations import (
     ServiceAccountView,
 )
 from orgs.api.workspaces import WorkspaceMembersView, WorkspaceMemberView
+from sessions_app.api.agents import AgentSessionView
 from sessions_app.api.catalogue import InventoryView, ModelsView, WorkspacesView
 from sessions_app.api.control import (
     CancelView,
@@ -58,6 +59,7 @@ urlpatterns = [
     path("openapi.json", openapi_view),
     path("workspaces", WorkspacesView.as_view()),
     path("models", ModelsView.as_view()),
+    path("agents/<str:agent_id>/session", AgentSessionView.as_view()),
     path("inbox", InboxView.as_view()),
     path("sessions", SessionsView.as_view()),
     path(SESSION, SessionView.as_view()),

@@ -20,6 +20,7 @@ from core.text import clip, has_visible
 from orgs.access import Access
 from orgs.roles import Action
 from sessions_app import eventlog
+from sessions_app.creation import tell_created
 from sessions_app.domain.events import Draft
 from sessions_app.domain.forking import MESSAGE_TYPES, Cut, cut_after_answer, cut_after_start
 from sessions_app.domain.settings import PartialSettings
@@ -96,6 +97,7 @@ def fork_session(*, access: Access, session_id: UUID, fork: ForkRequest) -> Sess
     if turns:
         _repeat_history(session, source, chosen, turns)
     _note_maker(session, access, fork, chosen)
+    tell_created(session)
     return get_session(access=access, session_id=session.pk)
 
 

@@ -18,6 +18,7 @@ from orgs.access import Access
 from orgs.models import Organization
 from orgs.roles import Action
 from sessions_app import eventlog
+from sessions_app.creation import tell_created
 from sessions_app.domain.end_user import EndUser
 from sessions_app.domain.events import Draft
 from sessions_app.domain.inheritance import Asked, Reach, child_reach, root_reach
@@ -137,7 +138,7 @@ def create_session(*, access: Access, new: NewSession) -> Session:
         PersonalState.objects.create(session=session, user_id=access.user_id, follows=True)
     if parent is not None:
         tell_parent(parent, session, _child_started(session, author, title, new), new.by_agent)
-    _submit_first(session, access, new.prompts)
+    _set_out(session, access, new.prompts)
     return get_session(access=access, session_id=session.pk)
 
 
@@ -153,7 +154,9 @@ def _require_origin(new: NewSession, parent: Session | None) -> dict[str, Any]:
     return origin
 
 
-def _submit_first(session: Session, access: Access, prompts: Sequence[Prompt]) -> None:
+def _set_out(session: Session, access: Access, prompts: Sequence[Prompt]) -> None:
+    """Host code hears of it before it has its first prompt."""
+    tell_created(session)
     for index, prompt in enumerate(prompts):
         param = f"initial_events[{index}]"
         session.refresh_from_db()
@@ -303,13 +306,13 @@ def _agent(new: NewSession, parent: Session | None) -> tuple[Agent | None, dict[
         if new.names_agent
         else get_or_create_default_agent(workspace_id=new.workspace_id)
     )
-    snapshot = _snapshot(agent)
+    snapshot = snapshot_of(agent)
     if parent is not None:
         snapshot |= tools_below(parent, snapshot["tools"], new.tools)
     return agent, snapshot
 
 
-def _snapshot(agent: Agent) -> dict[str, Any]:
+def snapshot_of(agent: Agent) -> dict[str, Any]:
     model = (agent.model.provider.slug, agent.model.model_id) if agent.model else None
     settings = PartialSettings(model, agent.reasoning_effort or None, agent.speed)
     return {

@@ -126,6 +126,7 @@ MATRIX: dict[tuple[str, str], str] = {
     ("POST", f"{WORKSPACE}/folders"): CONTROL.replace("200", "201"),
     ("POST", f"{WORKSPACE}/folders/<str:folder_id>"): CONTROL,
     ("DELETE", f"{WORKSPACE}/folders/<str:folder_id>"): CONTROL,
+    ("GET", "agents/<str:agent_id>/session"): READ,
     ("GET", "sessions/<str:session_id>/pending"): READ,
     ("GET", "sessions/<str:session_id>/children"): READ,
     ("GET", "sessions/<str:session_id>/tree"): READ,

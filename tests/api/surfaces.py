@@ -22,6 +22,7 @@ PATHS = {
     "session_id": ("{session}", "{child}", "{hidden}"),
     "turn_id": ("{turn}", "{hidden_turn}"),
     "workspace_id": ("{workspace}", "{their_workspace}"),
+    "agent_id": ("{agent}",),
     "organization_id": ("{organization}", "{their_organization}"),
 }
 # What each parameter is asked with, where the description does not list its values.

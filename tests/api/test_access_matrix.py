@@ -131,6 +131,7 @@ class Stage:
         for name, make in self._others.items():
             if name in path:
                 path = path.replace(name, make("service_accounts" in path))
+        path = path.replace("<str:agent_id>", encode_id(Prefix.AGENT, session.agent_id))
         if "/folders" in path:
             Folder.objects.all().delete()
             folder = Folder.objects.create(workspace=self.cast.workspace, name="Kilns", position=1)
