@@ -61,9 +61,29 @@ STREAM: dict[str, Any] = {
 }
 
 
+WORKSPACE_STREAM_PATH = "/v1/workspaces/{workspace_id}/stream"
+WORKSPACE_STREAM: dict[str, Any] = {
+    **STREAM,
+    "operationId": "workspaces_stream",
+    "summary": "Follow a workspace's list of sessions as Server-Sent Events.",
+    "description": (
+        "`sidebar` tells rows that changed and ids that left the list; `session.created` what is "
+        "new; `resync` to read the list again, as whoever comes back with a cursor is told. Each "
+        "frame's `id` is an opaque cursor. The header Last-Event-ID beats `cursor`."
+    ),
+    "tags": ["Sessions"],
+    "parameters": [
+        {"in": "path", "name": "workspace_id", "schema": {"type": "string"}, "required": True},
+        {"in": "query", "name": "cursor", "schema": {"type": "string"}},
+        {"in": "header", "name": "Last-Event-ID", "schema": {"type": "string"}},
+    ],
+}
+
+
 def add_stream(result: Any, generator: Any, request: Any, public: bool) -> Any:
-    """A postprocessing hook: the stream is an asynchronous view, which the generator skips."""
+    """A postprocessing hook: streams are asynchronous views, which the generator skips."""
     result["paths"][STREAM_PATH] = {"get": STREAM}
+    result["paths"][WORKSPACE_STREAM_PATH] = {"get": WORKSPACE_STREAM}
     result["paths"] = dict(sorted(result["paths"].items()))
     return result
 

@@ -48,6 +48,7 @@ from sessions_app.api.tree import ChildrenView, TreeView
 from sessions_app.api.turns import QueueView, TurnsView, TurnView
 from sessions_app.api.waits import InboxView, PendingView
 from sessions_app.streaming.sse import session_stream_view
+from sessions_app.streaming.workspace_sse import workspace_stream_view
 
 ORGANIZATION = "organizations/<str:organization_id>"
 PROVIDER = f"{ORGANIZATION}/providers/<str:provider_id>"
@@ -89,6 +90,7 @@ urlpatterns = [
     path(f"{SESSION}/children", ChildrenView.as_view()),
     path(f"{SESSION}/tree", TreeView.as_view()),
     path(f"{SESSION}/move", MoveView.as_view()),
+    path(f"{WORKSPACE}/stream", workspace_stream_view),
     path(f"{WORKSPACE}/folders", FoldersView.as_view()),
     path(f"{WORKSPACE}/folders/<str:folder_id>", FolderView.as_view()),
     path(f"{WORKSPACE}/members", WorkspaceMembersView.as_view()),

@@ -122,6 +122,7 @@ MATRIX: dict[tuple[str, str], str] = {
     ("POST", "workspaces/<str:workspace_id>/pause"): KEPT,
     ("POST", "workspaces/<str:workspace_id>/resume"): KEPT,
     ("POST", "sessions/<str:session_id>/move"): CONTROL,
+    ("GET", f"{WORKSPACE}/stream"): READ,
     ("GET", f"{WORKSPACE}/folders"): READ,
     ("POST", f"{WORKSPACE}/folders"): CONTROL.replace("200", "201"),
     ("POST", f"{WORKSPACE}/folders/<str:folder_id>"): CONTROL,
@@ -132,6 +133,7 @@ MATRIX: dict[tuple[str, str], str] = {
     ("GET", "sessions/<str:session_id>/tree"): READ,
 }
 STREAM = ("GET", "sessions/<str:session_id>/events/stream")
+STREAMS = frozenset({STREAM, ("GET", f"{WORKSPACE}/stream")})
 BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("POST", "sessions/<str:session_id>"): {"title": "New"},
     ("POST", "sessions/<str:session_id>/events"): {

@@ -17,6 +17,7 @@ from urllib.parse import quote
 from drf_spectacular.generators import SchemaGenerator
 
 STREAM = "/v1/sessions/{session_id}/events/stream"  # tests/streaming/test_strangers.py reads it
+WORKSPACE_STREAM = "/v1/workspaces/{workspace_id}/stream"  # tests/streaming/test_workspace_sse.py
 LIST = "/v1/sessions?workspace_id={workspace}"
 PATHS = {
     "session_id": ("{session}", "{child}", "{hidden}"),
@@ -172,7 +173,7 @@ def reads() -> tuple[str, ...]:
 
 def _reads() -> Iterator[str]:
     for path, parameters in described().items():
-        if path == STREAM:
+        if path in {STREAM, WORKSPACE_STREAM}:
             continue
         for place in _places(path):
             yield place

@@ -26,7 +26,7 @@ from sessions_app.models import Event, Folder, Session
 from sessions_app.services.attempts import Failed, finish_turn
 from tests.api.callers import secrets_of_keys
 from tests.api.client import Caller, refusal
-from tests.api.matrix_rows import BODIES, COLUMNS, KEYS, MATRIX, PEOPLE, STREAM
+from tests.api.matrix_rows import BODIES, COLUMNS, KEYS, MATRIX, PEOPLE, STREAM, STREAMS
 from tests.factories import PASSWORD, Cast, claim, make_key, make_session, send
 
 # What no key may do, whatever its scopes.
@@ -177,13 +177,14 @@ def check_row(stage: Stage, route: tuple[str, str]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("route", [r for r in MATRIX if r != STREAM], ids=" ".join)
+@pytest.mark.parametrize("route", [r for r in MATRIX if r not in STREAMS], ids=" ".join)
 def test_each_route_admits_whom_it_should(cast: Cast, route: tuple[str, str]) -> None:
     check_row(Stage(cast), route)
 
 
-def test_the_stream_admits_whom_it_should(committed_cast: Cast) -> None:
-    check_row(Stage(committed_cast), STREAM)
+@pytest.mark.parametrize("route", sorted(STREAMS), ids=" ".join)
+def test_the_stream_admits_whom_it_should(committed_cast: Cast, route: tuple[str, str]) -> None:
+    check_row(Stage(committed_cast), route)
 
 
 @pytest.mark.parametrize(
