@@ -51,6 +51,8 @@ class AuditAction(StrEnum):
     AGENT_UPDATED = "agent.updated"
     AGENT_REMOVED = "agent.removed"
     SESSION_READ = "session.read"
+    SESSION_REMOVED = "session.removed"
+    ARCHIVE_CLEANED = "archive.cleaned"
     AUDIT_EXPORTED = "audit.exported"
 
 

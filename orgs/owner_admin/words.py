@@ -55,6 +55,8 @@ ACTION_WORDS: Mapping[AuditAction, str] = {
     AuditAction.AGENT_UPDATED: "changed agent",
     AuditAction.AGENT_REMOVED: "removed agent",
     AuditAction.SESSION_READ: "read session",
+    AuditAction.SESSION_REMOVED: "removed session",
+    AuditAction.ARCHIVE_CLEANED: "removed archived sessions of",
     AuditAction.AUDIT_EXPORTED: "exported the audit log of",
 }
 FIELD_WORDS: Mapping[str, str] = {

@@ -386,3 +386,8 @@ class UpdateFolder(StrictSerializer):
 
 class MoveSession(StrictSerializer):
     folder_id = PublicId(Prefix.FOLDER, allow_null=True, help_text="null: in no folder.")
+
+
+class CleanArchive(StrictSerializer):
+    workspace_id = PublicId(Prefix.WORKSPACE)
+    confirm = Whole(min_value=0, max_value=1_000_000_000)

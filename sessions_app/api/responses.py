@@ -107,6 +107,10 @@ class SessionDeleted(serializers.Serializer[Any]):
     type = serializers.ChoiceField(choices=[("session_deleted", "session_deleted")])
 
 
+class ArchiveCleaned(serializers.Serializer[Any]):
+    removed_session_ids = serializers.ListField(child=serializers.CharField())
+
+
 class EventObject(serializers.Serializer[Any]):
     """A fact of the log. Beyond these fields it has those of its type."""
 

@@ -25,6 +25,7 @@ from orgs.api.organizations import (
 from orgs.api.workspaces import WorkspaceMembersView, WorkspaceMemberView
 from sessions_app.api.agents import AgentSessionView
 from sessions_app.api.catalogue import InventoryView, ModelsView, WorkspacesView
+from sessions_app.api.cleaning import CleanArchiveView
 from sessions_app.api.control import (
     CancelView,
     PauseView,
@@ -63,6 +64,7 @@ urlpatterns = [
     path("agents/<str:agent_id>/session", AgentSessionView.as_view()),
     path("inbox", InboxView.as_view()),
     path("sessions", SessionsView.as_view()),
+    path("archive/clean", CleanArchiveView.as_view()),
     path(SESSION, SessionView.as_view()),
     path(f"{SESSION}/archive", ArchiveView.as_view()),
     path(f"{SESSION}/unarchive", UnarchiveView.as_view()),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -10,7 +11,9 @@ from django.db import transaction
 from core.errors import Conflict
 from core.ids import uuid7
 from orgs.access import Access, PrincipalKind
-from orgs.roles import Action
+from orgs.models.audit import AuditAction
+from orgs.roles import Action, WorkspaceKind
+from orgs.services import audit
 from sessions_app import eventlog
 from sessions_app.domain.events import Draft
 from sessions_app.domain.turns import TurnCommand
@@ -101,6 +104,8 @@ def delete_session(*, access: Access, session_id: UUID, stop: bool = False) -> N
     access.require(Action.SESSION_ADMINISTER, session.workspace_id, maker_id=session.maker_id)
     _require_not_agents_own(session)
     below = lock_tree(session)
+    shared = count_shared([session, *below])
+    target = audit.Target("session", session.public_id, session.public_id)
     doomed = [session, *below]
     if any(each.is_at_work for each in doomed) and not stop:
         raise Conflict(
@@ -108,11 +113,33 @@ def delete_session(*, access: Access, session_id: UUID, stop: bool = False) -> N
             "This session or one below it is working; stop it first, or delete it with stop=true.",
             details=_told_of(session, below),
         )
+    erase_tree(session, below, access=access)
+    if shared:
+        audit.record(
+            access=access,
+            organization_id=session.organization_id,
+            workspace_id=session.workspace_id,
+            action=AuditAction.SESSION_REMOVED,
+            target=target,
+            changes={"sessions": (shared, 0)},
+        )
+
+
+def count_shared(sessions: Sequence[Session]) -> int:
+    """Those that an audit log may tell of: not what one person keeps."""
+    return sum(
+        each.visibility == Visibility.WORKSPACE and each.workspace.kind == WorkspaceKind.SHARED
+        for each in sessions
+    )
+
+
+def erase_tree(session: Session, below: list[Session], *, access: Access) -> None:
+    """Ends what works in a locked tree, and erases it from the bottom up."""
     # It may have a parent to report to; those below have not.
     _stop_work(session, access)
     _silence(below)
     take_whole(session, below)
-    for each in reversed(doomed):
+    for each in reversed([session, *below]):
         _erase(each)
 
 

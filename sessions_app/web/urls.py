@@ -7,6 +7,7 @@ from django.urls import path
 from sessions_app.web import (
     account,
     acts,
+    cleaning,
     control,
     deciding,
     folders,
@@ -24,6 +25,7 @@ urlpatterns = [
     path("w/<str:workspace>/draft", acts.workspace_draft),
     path("w/<str:workspace>/sidebar/", pages.sidebar),
     path("w/<str:workspace>/archived/", pages.archived),
+    path("w/<str:workspace>/archived/clean", cleaning.clean),
     path("w/<str:workspace>/group/<str:group>/", pages.group),
     path("w/<str:workspace>/folders", folders.create),
     path("w/<str:workspace>/folders/<str:folder>", folders.change),

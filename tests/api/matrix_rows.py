@@ -94,6 +94,9 @@ MATRIX: dict[tuple[str, str], str] = {
     ("POST", "sessions/<str:session_id>"): CONTROL,
     ("DELETE", "sessions/<str:session_id>"): ADMINISTERED,
     ("POST", "sessions/<str:session_id>/archive"): CONTROL,
+    ("POST", "archive/clean"): row(
+        "200 200 404 200 200 403 404", "200 200 404 403 403 403 403 403 403"
+    ),
     ("POST", "sessions/<str:session_id>/unarchive"): CONTROL,
     ("PUT", "sessions/<str:session_id>/pin"): OWN,
     ("PUT", "sessions/<str:session_id>/read"): OWN,

@@ -113,6 +113,7 @@ PAGES = (
     "/w/{workspace}/new/",
     "/w/{workspace}/sidebar/",
     "/w/{workspace}/archived/",
+    "/w/{workspace}/archived/clean",
     "/w/{workspace}/group/pinned/",
     "/w/{workspace}/group/active/",
     "/w/{workspace}/group/today/",

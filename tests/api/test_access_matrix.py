@@ -143,6 +143,8 @@ class Stage:
     def body(self, route: tuple[str, str]) -> Any:
         if route == ("POST", "workspaces"):
             return {"organization_id": self.cast.organization.public_id, "name": "Harbour"}
+        if route == ("POST", "archive/clean"):
+            return {"workspace_id": self.workspace_id, "confirm": 0}
         if route == ("POST", "sessions"):
             return {"workspace_id": self.workspace_id}
         return BODIES.get(route, {} if route[0] in {"POST", "PUT"} else None)

@@ -90,7 +90,10 @@ def is_guarded(signature: inspect.Signature) -> bool:
         if guard is not None and guard.default is inspect.Parameter.empty:
             return guard.kind is inspect.Parameter.KEYWORD_ONLY or name == "by"
     first = next(iter(signature.parameters.values()), None)
-    return first is not None and str(first.annotation) in HELD
+    held = (
+        re.fullmatch(r"(?:(?:Sequence|list)\[)?(\w+)\]?", str(first.annotation)) if first else None
+    )
+    return held is not None and held[1] in HELD
 
 
 def exception_for(name: str) -> str | None:

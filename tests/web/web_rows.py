@@ -64,6 +64,8 @@ ROWS = (
     Row("POST", f"{_WORKSPACE}draft", CONTROL, {"text": "Dear", "revision": "0"}),
     Row("GET", f"{_WORKSPACE}sidebar/", READ),
     Row("GET", f"{_WORKSPACE}archived/", READ),
+    Row("GET", f"{_WORKSPACE}archived/clean", page("200 200 404 200 200 403 404")),
+    Row("POST", f"{_WORKSPACE}archived/clean", CONTROL, {"confirm": "0"}),
     Row("GET", f"{_WORKSPACE}group/<str:group>/", READ),
     Row("POST", f"{_WORKSPACE}folders", CONTROL, {"name": "Tides"}),
     Row("POST", f"{_WORKSPACE}folders/<str:folder>", CONTROL, {"name": "Moon"}),
