@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, timedelta
 from typing import Any
 
 from django.db import connection, transaction
@@ -22,6 +23,7 @@ from sessions_app.services import attempts
 from sessions_app.services.attempts import Lease
 from sessions_app.services.sessions import NewSession, create_session
 from sessions_app.services.turns import Prompt, submit_prompt
+from sessions_app.web.sidebar import list_groups
 
 Scenario = tuple[str, Callable[[], object], Callable[[], object], float, int, int]
 TOKEN = uuid.UUID(int=1)
@@ -51,11 +53,14 @@ def make_world(*, sessions: int, events: int) -> World:
         claim = attempts.claim_turn(worker="bench", token=TOKEN)
         assert claim
         leases.append(claim.lease)
-    long = _new(access, workspace)
+    long = _new(access, workspace, "Lighthouse log")
     draft = Draft("agent.message_delta", {"message_id": MESSAGE, "text": "some words " * 3})
     for _ in range(events // 1_000):
         eventlog.append(session_id=long.pk, drafts=[draft] * 1_000)
     _multiply(long, sessions)
+    rare = _new(access, workspace, "Harbour survey")
+    long_ago = rare.created_at - timedelta(days=900)
+    Session.objects.filter(pk=rare.pk).update(created_at=long_ago, activity_at=long_ago)
     return World(access, workspace, long, _new(access, workspace), leases, events)
 
 
@@ -63,6 +68,9 @@ def all_of(world: World) -> Iterator[Scenario]:
     yield _creating(world)
     yield _accepting(world)
     yield _listing(world)
+    yield _opening_the_sidebar(world)
+    for word in ("lighthouse", "harbour", "nowhere"):
+        yield _filtering(world, word)
     yield _replaying(world)
     yield _streaming(world)
 
@@ -108,6 +116,41 @@ def _listing(world: World) -> Scenario:
         8.0,
         100,
         30,
+    )
+
+
+def _opening_the_sidebar(world: World) -> Scenario:
+    count = """
+        SELECT count(*) FILTER (WHERE activity_at >= now() - interval '1 day'),
+               count(*) FILTER (WHERE activity_at < now() - interval '7 days'), count(*)
+        FROM sessions_app_session WHERE workspace_id = %s AND origin_type = 'work'
+        AND parent_id IS NULL AND archived_at IS NULL
+    """
+    return (
+        "open the sidebar",
+        lambda: list_groups(access=world.access, workspace_id=world.workspace.pk, zone=UTC),
+        lambda: _fetch(count, [world.workspace.pk]),
+        8.0,
+        10,
+        1,
+    )
+
+
+def _filtering(world: World, word: str) -> Scenario:
+    """In all sessions, in one, in none."""
+    query = SessionQuery(world.workspace.pk, query=word, limit=30)
+    statement = """
+        SELECT * FROM sessions_app_session WHERE workspace_id = %s AND origin_type = 'work'
+        AND parent_id IS NULL AND archived_at IS NULL AND find_key LIKE %s
+        ORDER BY created_at DESC, id DESC LIMIT 31
+    """
+    return (
+        f"filter by “{word}”",
+        lambda: list_sessions(access=world.access, query=query),
+        lambda: _fetch(statement, [world.workspace.pk, f"%{word}%"]),
+        8.0,
+        20,
+        1,
     )
 
 
@@ -157,8 +200,8 @@ def _streaming(world: World) -> Scenario:
     )
 
 
-def _new(access: Access, workspace: Workspace) -> Session:
-    return create_session(access=access, new=NewSession(workspace_id=workspace.pk))
+def _new(access: Access, workspace: Workspace, title: str = "") -> Session:
+    return create_session(access=access, new=NewSession(workspace_id=workspace.pk, title=title))
 
 
 def _floor_append(session: Session) -> None:
