@@ -294,6 +294,7 @@ METRICS_TOKEN = env.text("METRICS_TOKEN")
 # ── Bounds: each is told in the error that it causes ──
 PROMPT_MAX_CHARACTERS = env.number("PROMPT_MAX_CHARACTERS", 100_000, minimum=1)
 FOLDERS_MAX = env.number("FOLDERS_MAX", 100, minimum=1)
+BULK_UNDO_SECONDS = env.number("BULK_UNDO_SECONDS", 3_600, minimum=1)
 TITLE_MAX_CHARACTERS = env.number("TITLE_MAX_CHARACTERS", 120, minimum=1)
 ORIGIN_MAX_BYTES = env.number("ORIGIN_MAX_BYTES", 4_096, minimum=1)
 METADATA_MAX_PAIRS = 16

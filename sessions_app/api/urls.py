@@ -24,6 +24,7 @@ from orgs.api.organizations import (
 )
 from orgs.api.workspaces import WorkspaceMembersView, WorkspaceMemberView
 from sessions_app.api.agents import AgentSessionView
+from sessions_app.api.bulk import BulkView
 from sessions_app.api.catalogue import InventoryView, ModelsView, WorkspacesView
 from sessions_app.api.cleaning import CleanArchiveView
 from sessions_app.api.control import (
@@ -64,6 +65,7 @@ urlpatterns = [
     path("agents/<str:agent_id>/session", AgentSessionView.as_view()),
     path("inbox", InboxView.as_view()),
     path("sessions", SessionsView.as_view()),
+    path("sessions/bulk", BulkView.as_view()),
     path("archive/clean", CleanArchiveView.as_view()),
     path(SESSION, SessionView.as_view()),
     path(f"{SESSION}/archive", ArchiveView.as_view()),

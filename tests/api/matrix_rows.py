@@ -94,6 +94,10 @@ MATRIX: dict[tuple[str, str], str] = {
     ("POST", "sessions/<str:session_id>"): CONTROL,
     ("DELETE", "sessions/<str:session_id>"): ADMINISTERED,
     ("POST", "sessions/<str:session_id>/archive"): CONTROL,
+    # Each session has a result of its own; a key that may change nothing is told so at once.
+    ("POST", "sessions/bulk"): row(
+        "200 200 200 200 200 200 200", "200 200 200 403 200 403 403 200 403"
+    ),
     ("POST", "archive/clean"): row(
         "200 200 404 200 200 403 404", "200 200 404 403 403 403 403 403 403"
     ),
@@ -164,5 +168,6 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("POST", PROVIDER): {"name": "Renamed"},
     ("POST", f"{PROVIDER}/models"): {"model_id": "another"},
     ("POST", f"{PROVIDER}/models/<str:model_id>"): {"display_name": "Renamed"},
+    ("POST", "sessions/bulk"): {"action": "archive", "ids": ["ses_" + "0" * 32]},
     ("PUT", "sessions/<str:session_id>/draft"): {"text": "Dear", "expected_version": 0},
 }
