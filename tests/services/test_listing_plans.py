@@ -9,6 +9,7 @@ from django.db import connection
 
 from sessions_app.listing import SessionQuery, Sort, list_sessions
 from sessions_app.models import Session
+from sessions_app.selectors import Lock, get_session
 from tests.factories import Cast, make_session
 
 COUNT = 100_000
@@ -74,6 +75,17 @@ def test_a_text_is_found_among_100_000_sessions_without_looking_at_all(cast: Cas
         assert "session_by_creation" in explain.plans[0]
         assert all("session_by_text" in plan for plan in explain.plans[1:])
         assert all("Seq Scan on sessions_app_session" not in plan for plan in explain.plans)
+
+
+@pytest.mark.slow
+def test_a_session_is_held_with_its_parent_by_its_key(cast: Cast) -> None:
+    session = make_session(cast, parent_id=make_session(cast).pk)
+    multiply()
+    member = cast.access("member")
+    with connection.execute_wrapper(explain := Explain()):
+        get_session(access=member, session_id=session.pk, lock=Lock.WITH_PARENT)
+    assert len(explain.plans) == 1
+    assert "Seq Scan" not in explain.plans[0]
 
 
 class Explain:
